@@ -1,0 +1,62 @@
+"""Every hash a filter family uses: what a key is, how it becomes numbers.
+
+The families of our own start from one :func:`digest` per key, computed once per lookup under the
+database's secret seed, and fold their own salt into it with :func:`mix`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from xxhash import xxh3_64_intdigest
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+MASK64 = 0xFFFF_FFFF_FFFF_FFFF
+
+# 2^64 divided by the golden ratio, rounded to odd: the multiplier of Fibonacci hashing.
+GOLDEN64 = 0x9E37_79B9_7F4A_7C15
+
+
+def key_bytes(key: Buffer) -> bytes:
+    """The key as bytes; TypeError with advice for whatever is not bytes-like."""
+    if type(key) is bytes:
+        return key
+    try:
+        return memoryview(key).tobytes()
+    except TypeError:
+        advice = "encode it first, e.g. key.encode()" if isinstance(key, str) else "pass bytes"
+        raise TypeError(f"a key is bytes-like, not {type(key).__name__}: {advice}") from None
+
+
+def digest(key: Buffer, seed: int) -> int:
+    """XXH3-64 of the key under a 64-bit seed."""
+    return xxh3_64_intdigest(key if type(key) is bytes else key_bytes(key), seed)
+
+
+def mix(digest: int, salt: int) -> int:
+    """Fold a filter's salt into a digest: both halves of a 128-bit product, xored.
+
+    The low half of a product alone keeps what keys share in their low digest bits, whatever the
+    salt; with the high half xored in, digests that agree in 24 bits fill a filter like any others.
+    """
+    product = (digest ^ salt) * GOLDEN64
+    return (product & MASK64) ^ (product >> 64)
+
+
+def random64() -> int:
+    """A secret 64-bit number, for a seed or a salt nobody chose."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+def checked64(name: str, value: int | None) -> int:
+    """A given seed or salt, checked, or a random one where none was given."""
+    if value is None:
+        return random64()
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is an int, not {type(value).__name__}")
+    if not 0 <= value <= MASK64:
+        raise ValueError(f"{name} is out of range: allowed are 0 to 2**64 - 1")
+    return value

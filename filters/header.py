@@ -1,0 +1,128 @@
+"""The 40 bytes before and the 8 bytes after every payload of our own families.
+
+``docs/family-formats.md`` is the specification. All integers are little-endian::
+
+     0  4  magic "LSFB"              8  u64 number of keys       24  u64 seed
+     4  u8 family id                16  u64 size, in the         32  u64 salt
+     5  u8 version                          family's own unit    40  payload
+     6  u8 flags (bit 0: empty)                                  ..  u64 XXH3-64 of all before
+     7  u8 parameter of the family
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import attrs
+from xxhash import xxh3_64
+
+from filters.errors import CorruptFilterError, UnsupportedVersionError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+MAGIC = b"LSFB"
+VERSION = 1
+EMPTY = 0b1
+FAMILY_IDS = {"classic": 1, "counting": 2, "cuckoo": 3, "blocked": 4, "binary-fuse": 5}
+
+_FIXED = struct.Struct("<4s4B4Q")
+_CHECKSUM = struct.Struct("<Q")
+OVERHEAD = _FIXED.size + _CHECKSUM.size
+
+
+@attrs.frozen
+class Header:
+    """What the fixed fields say; ``parameter`` and ``size`` mean what the family says they mean."""
+
+    family: str
+    parameter: int
+    size: int
+    num_keys: int
+    seed: int = attrs.field(repr=False)
+    salt: int = attrs.field(repr=False)
+
+
+def pack(header: Header, payload: Buffer) -> bytes:
+    """The complete bytes of a filter: fixed fields, payload, checksum."""
+    flags = EMPTY if header.num_keys == 0 else 0
+    fixed = _FIXED.pack(
+        MAGIC,
+        FAMILY_IDS[header.family],
+        VERSION,
+        flags,
+        header.parameter,
+        header.num_keys,
+        header.size,
+        header.seed,
+        header.salt,
+    )
+    body = fixed + bytes(payload)
+    return body + _CHECKSUM.pack(xxh3_64(body).intdigest())
+
+
+def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
+    """The validated header and a view of the payload; CorruptFilterError says what is wrong where.
+
+    Order of trust: length, magic, checksum, version, then what the fields mean.
+    """
+    view = immutable_view(buffer)
+    if len(view) < OVERHEAD:
+        raise CorruptFilterError(
+            f"{family} filter is cut short: {len(view)} bytes, its header alone takes {OVERHEAD}"
+        )
+    magic, family_id, version, flags, parameter, num_keys, size, seed, salt = _FIXED.unpack_from(
+        view
+    )
+    if magic != MAGIC:
+        raise CorruptFilterError(f"not a filter: bytes 0 to 3 are {magic!r}, expected {MAGIC!r}")
+    (stored,) = _CHECKSUM.unpack_from(view, len(view) - _CHECKSUM.size)
+    if xxh3_64(view[: -_CHECKSUM.size]).intdigest() != stored:
+        raise CorruptFilterError(
+            f"{family} filter of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
+        )
+    if version != VERSION:
+        raise UnsupportedVersionError(
+            f"{family} filter has format version {version} (byte 5); this release reads {VERSION}: "
+            "upgrade lsm-filters"
+        )
+    if family_id != FAMILY_IDS[family]:
+        names = {number: name for name, number in FAMILY_IDS.items()}
+        raise CorruptFilterError(
+            f"not a {family} filter: byte 4 says {names.get(family_id, f'family {family_id}')}"
+        )
+    if flags != (EMPTY if num_keys == 0 else 0):
+        raise CorruptFilterError(
+            f"{family} filter has flags {flags:#04x} (byte 6) with {num_keys} keys: "
+            "bit 0 says that the set is empty, the other bits are reserved"
+        )
+    header = Header(family, parameter, size, num_keys, seed, salt)
+    return header, view[_FIXED.size : -_CHECKSUM.size]
+
+
+def check_payload(family: str, payload: memoryview, expected: int, bits: int) -> None:
+    """Refuse a payload that is not as long as the geometry demands, or has bits behind its last."""
+    if len(payload) != expected:
+        raise CorruptFilterError(
+            f"{family} filter has a payload of {len(payload)} bytes where its geometry "
+            f"takes {expected}"
+        )
+    if bits % 8 and payload[-1] >> bits % 8:
+        raise CorruptFilterError(f"{family} filter has bits set behind the last of its {bits}")
+
+
+def immutable_view(buffer: Buffer) -> memoryview:
+    """The buffer's bytes: a view of a read-only buffer, a copy of a writable one.
+
+    A buffer is taken at its word: what lies under a read-only view must not be changed either.
+    """
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise TypeError(
+            f"filter bytes come as bytes, memoryview or mmap, not {type(buffer).__name__}"
+        ) from None
+    if view.readonly and view.c_contiguous:
+        return view.cast("B")
+    return memoryview(view.tobytes())
