@@ -1,0 +1,171 @@
+"""The shape all families share, and what the salted ones have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from filters import header
+from filters.hashing import MASK64, checked64, digest, mix
+from filters.wishes import checked_int
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class Filter(ABC):
+    """A set of keys that answers "maybe" or "no", never a wrong "no".
+
+    Two filters are equal when their bytes are, and pickle carries those bytes. One writer or many
+    readers may use a filter at a time; readers need no lock.
+    """
+
+    __slots__ = ("__weakref__",)
+    family: ClassVar[str]
+
+    @abstractmethod
+    def might_contain(self, key: Buffer) -> bool:
+        """False: the key was never added. True: it may have been."""
+
+    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
+        """The answers for many keys, in order; the fast way to ask."""
+        might_contain = self.might_contain
+        return [might_contain(key) for key in keys]
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The complete filter; ``from_bytes`` of it gives an equal one in any process."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, buffer: Buffer) -> Self:
+        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+
+    @property
+    @abstractmethod
+    def num_keys(self) -> int | None:
+        """How many keys are in; None where foreign bytes do not say."""
+
+    @property
+    @abstractmethod
+    def size_in_bytes(self) -> int:
+        """The length of ``to_bytes()``."""
+
+    @property
+    @abstractmethod
+    def fill(self) -> float:
+        """The share of bits, counters or slots in use."""
+
+    @property
+    @abstractmethod
+    def expected_fpr(self) -> float:
+        """The rate of false positives that the actual fill leads to."""
+
+    @property
+    def bits_per_key(self) -> float | None:
+        """All stored bits over the number of keys; None where that is 0 or unknown."""
+        return self.size_in_bytes * 8 / self.num_keys if self.num_keys else None
+
+    def __eq__(self, other: object) -> bool:
+        if not hasattr(other, "family") or not hasattr(other, "to_bytes"):
+            return NotImplemented
+        return bool(self.family == other.family and self.to_bytes() == other.to_bytes())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from filters.kernels import restore
+
+        return restore, (self.family, self.to_bytes())
+
+    def __repr__(self) -> str:
+        keys = "unknown keys" if self.num_keys is None else f"{self.num_keys} keys"
+        rate = "" if not self.bits_per_key else f", {self.bits_per_key:.2f} bits/key"
+        return f"<{type(self).__name__}: {keys}, {self.size_in_bytes} bytes{rate}>"
+
+
+class SaltedFilter(Filter):
+    """A filter over XXH3-64 digests under a seed, with a salt of its own folded in.
+
+    ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over
+    many filters of one seed hashes its key once.
+    """
+
+    __slots__ = ("_num_keys", "_payload", "_salt", "_seed")
+    _payload: memoryview | bytearray
+
+    def __init__(self, *, seed: int, salt: int, num_keys: int, payload: memoryview | bytearray):
+        self._seed = seed
+        self._salt = salt
+        self._num_keys = num_keys
+        self._payload = payload
+
+    def might_contain(self, key: Buffer) -> bool:
+        """False: the key was never added. True: it may have been."""
+        return self._probe(mix(digest(key, self._seed), self._salt))
+
+    def might_contain_digest(self, digest: int) -> bool:
+        """The answer for a key given by its digest under :attr:`digest_seed`."""
+        if not 0 <= digest <= MASK64:
+            raise OverflowError("a digest lies between 0 and 2**64 - 1")
+        return self._probe(mix(digest, self._salt))
+
+    @property
+    def digest_seed(self) -> int:
+        """The secret seed that digests for this filter are taken under."""
+        return self._seed
+
+    @property
+    def num_keys(self) -> int:
+        """How many keys are in."""
+        return self._num_keys
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The length of ``to_bytes()``."""
+        return header.OVERHEAD + len(self._payload)
+
+    @abstractmethod
+    def _probe(self, mixed: int) -> bool:
+        """The answer for a salted digest."""
+
+    def _own(self) -> bytearray:
+        """The payload for writing: a view of foreign bytes is copied first."""
+        if not isinstance(self._payload, bytearray):
+            self._payload = bytearray(self._payload)
+        return self._payload
+
+    def _pack(self, *, parameter: int, size: int) -> bytes:
+        head = header.Header(
+            self.family, parameter, size, self._num_keys, seed=self._seed, salt=self._salt
+        )
+        return header.pack(head, self._payload)
+
+
+def salted(
+    keys: Iterable[Buffer], seed: int | None, salt: int | None
+) -> tuple[list[int], int, int]:
+    """The distinct salted digests of the keys in ascending order, and the seed and salt used."""
+    seed, salt = checked64("seed", seed), checked64("salt", salt)
+    digests = {digest(key, seed) for key in keys}
+    return sorted({mix(each, salt) for each in digests}), seed, salt
+
+
+def check_like(cls: type[SaltedFilter], like: SaltedFilter, **others: object) -> None:
+    """Refuse anything beside ``like=`` in ``with_capacity``, and a filter of another family."""
+    given = sorted(name for name, value in others.items() if value is not None)
+    if given:
+        raise ValueError(
+            f"with_capacity(like=...) takes everything from the other filter: leave out "
+            f"{', '.join(given)}"
+        )
+    if not isinstance(like, cls):
+        raise TypeError(f"like= takes a {cls.__name__}, not {type(like).__name__}")
+
+
+def checked_capacity(num_keys: int | None) -> int:
+    """The number of keys that ``with_capacity`` was given."""
+    if num_keys is None:
+        raise TypeError("with_capacity takes a number of keys, or like=another filter")
+    return checked_int("num_keys", num_keys, 0, 1 << 40)
