@@ -1,0 +1,67 @@
+"""Filter families for LSM stores: bytes in, bytes out.
+
+Every family is one class with one shape::
+
+    f = BlockedBloomFilter.build(keys, bits_per_key=10)    # or fpr=0.01
+    f.might_contain(key)                                   # False is certain, True means "maybe"
+    BlockedBloomFilter.from_bytes(f.to_bytes()) == f
+
+The classes are those of the kernel that runs here; ``filters.KERNEL`` names it and
+``filters.KERNEL_REASON`` says why it was chosen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from filters import kernels
+from filters.errors import (
+    CapacityError,
+    CorruptFilterError,
+    FilterError,
+    GeometryMismatchError,
+    KernelUnavailableError,
+    UnsupportedVersionError,
+)
+from filters.hashing import digest
+
+KERNEL, KERNEL_REASON = kernels.choose()
+
+if TYPE_CHECKING:
+    from filters.kernels.python import (
+        BinaryFuseFilter,
+        BlockedBloomFilter,
+        ClassicBloomFilter,
+        CountingBloomFilter,
+        CuckooFilter,
+        LevelDBBloomFilter,
+        RocksDBBloomFilter,
+    )
+else:
+    _chosen = kernels.load(KERNEL)
+    BinaryFuseFilter = _chosen.BinaryFuseFilter
+    BlockedBloomFilter = _chosen.BlockedBloomFilter
+    ClassicBloomFilter = _chosen.ClassicBloomFilter
+    CountingBloomFilter = _chosen.CountingBloomFilter
+    CuckooFilter = _chosen.CuckooFilter
+    LevelDBBloomFilter = _chosen.LevelDBBloomFilter
+    RocksDBBloomFilter = _chosen.RocksDBBloomFilter
+
+__all__ = [
+    "KERNEL",
+    "KERNEL_REASON",
+    "BinaryFuseFilter",
+    "BlockedBloomFilter",
+    "CapacityError",
+    "ClassicBloomFilter",
+    "CorruptFilterError",
+    "CountingBloomFilter",
+    "CuckooFilter",
+    "FilterError",
+    "GeometryMismatchError",
+    "KernelUnavailableError",
+    "LevelDBBloomFilter",
+    "RocksDBBloomFilter",
+    "UnsupportedVersionError",
+    "digest",
+]

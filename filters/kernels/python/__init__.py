@@ -1,0 +1,23 @@
+"""The readable kernel: what every family does, in plain Python.
+
+It is the reference that the compiled twin is held to, bit for bit, and what runs where nothing is
+compiled. Each module has its twin of the same name in ``filters/kernels/native``.
+"""
+
+from filters.kernels.python.binary_fuse import BinaryFuseFilter
+from filters.kernels.python.blocked import BlockedBloomFilter
+from filters.kernels.python.classic import ClassicBloomFilter
+from filters.kernels.python.counting import CountingBloomFilter
+from filters.kernels.python.cuckoo import CuckooFilter
+from filters.kernels.python.leveldb import LevelDBBloomFilter
+from filters.kernels.python.rocksdb import RocksDBBloomFilter
+
+__all__ = [
+    "BinaryFuseFilter",
+    "BlockedBloomFilter",
+    "ClassicBloomFilter",
+    "CountingBloomFilter",
+    "CuckooFilter",
+    "LevelDBBloomFilter",
+    "RocksDBBloomFilter",
+]

@@ -1,0 +1,55 @@
+"""Fixtures and strategies every test shares."""
+
+from __future__ import annotations
+
+import os
+import random
+import zlib
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import filters
+from filters import hashing, kernels
+
+# How long an example takes depends on the machine, and no test may fail for that.
+settings.register_profile(
+    "default",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("default")
+
+
+def pytest_report_header() -> str:
+    seed = "of each test's own name" if "LSM_TEST_SEED" not in os.environ else "from LSM_TEST_SEED"
+    return f"filters kernel: {filters.KERNEL} ({filters.KERNEL_REASON}); random seeds: {seed}"
+
+
+@pytest.fixture(scope="session", params=kernels.available())
+def kernel(request: pytest.FixtureRequest) -> ModuleType:
+    """Each kernel that can run here, in turn."""
+    return kernels.load(request.param)
+
+
+@pytest.fixture
+def test_seed(request: pytest.FixtureRequest) -> int:
+    """A number from the test's name, or LSM_TEST_SEED; pytest shows it when the test fails."""
+    seed = int(os.environ.get("LSM_TEST_SEED") or zlib.crc32(request.node.nodeid.encode()))
+    print(f"LSM_TEST_SEED={seed}")
+    return seed
+
+
+@pytest.fixture
+def rng(test_seed: int) -> random.Random:
+    """A generator for the test's own data."""
+    return random.Random(test_seed)
+
+
+@pytest.fixture(autouse=True)
+def reproducible_secrets(test_seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds and salts nobody gave: random to the code, the same at every run of a test."""
+    secrets = random.Random(~test_seed)
+    monkeypatch.setattr(hashing, "random64", lambda: secrets.getrandbits(64))
