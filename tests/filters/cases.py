@@ -1,0 +1,113 @@
+"""Every family as the shared tests see it: its class's name and the wishes to try."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+
+
+@attrs.frozen
+class Case:
+    """One family under one wish."""
+
+    family: str
+    class_name: str
+    wishes: dict[str, Any]
+    salted: bool = True
+
+    def build(self, kernel: ModuleType, keys: Any, **more: Any) -> Any:
+        """Build the filter; unwise sizes are meant here, so their warnings are not."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return getattr(kernel, self.class_name).build(keys, **self.wishes, **more)
+
+    def cls(self, kernel: ModuleType) -> Any:
+        return getattr(kernel, self.class_name)
+
+    def __str__(self) -> str:
+        return "-".join([self.family, *(f"{name}={value}" for name, value in self.wishes.items())])
+
+
+def _cases() -> list[Case]:
+    table: list[tuple[str, str, bool, list[dict[str, Any]]]] = [
+        (
+            "classic",
+            "ClassicBloomFilter",
+            True,
+            [{}, {"bits_per_key": 1}, {"bits_per_key": 16.5}, {"fpr": 0.01}, {"num_probes": 3}],
+        ),
+        (
+            "counting",
+            "CountingBloomFilter",
+            True,
+            [{}, {"counters_per_key": 1}, {"fpr": 0.01}, {"num_probes": 3}],
+        ),
+        (
+            "cuckoo",
+            "CuckooFilter",
+            True,
+            [
+                {},
+                {"fingerprint_bits": 6},
+                {"fingerprint_bits": 32},
+                {"bits_per_key": 10},
+                {"fpr": 0.01},
+            ],
+        ),
+        (
+            "blocked",
+            "BlockedBloomFilter",
+            True,
+            [{}, {"bits_per_key": 1}, {"bits_per_key": 24}, {"fpr": 0.01}, {"num_probes": 3}],
+        ),
+        (
+            "leveldb",
+            "LevelDBBloomFilter",
+            False,
+            [{}, {"bits_per_key": 1}, {"bits_per_key": 20}, {"fpr": 0.02}],
+        ),
+        (
+            "rocksdb",
+            "RocksDBBloomFilter",
+            False,
+            [{}, {"bits_per_key": 1.5}, {"fpr": 0.01}, {"optimize_filters_for_memory": False}],
+        ),
+        (
+            "binary-fuse",
+            "BinaryFuseFilter",
+            True,
+            [{}, {"fingerprint_bits": 16}, {"bits_per_key": 9}, {"fpr": 0.001}],
+        ),
+    ]
+    return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
+
+
+CASES = _cases()
+DEFAULTS = [case for case in CASES if not case.wishes]
+SALTED = [case for case in CASES if case.salted]
+SALTED_DEFAULTS = [case for case in DEFAULTS if case.salted]
+GROWING = [case for case in DEFAULTS if case.family in {"classic", "counting", "blocked", "cuckoo"}]
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_family = pytest.mark.parametrize("case", DEFAULTS, ids=str)
+every_salted_case = pytest.mark.parametrize("case", SALTED, ids=str)
+every_salted_family = pytest.mark.parametrize("case", SALTED_DEFAULTS, ids=str)
+every_growing_family = pytest.mark.parametrize("case", GROWING, ids=str)
+
+
+def random_keys(rng: random.Random, count: int, length: int = 16) -> list[bytes]:
+    """Distinct random keys."""
+    keys: set[bytes] = set()
+    while len(keys) < count:
+        keys.add(rng.randbytes(length))
+    return sorted(keys)
+
+
+def positives(filter_: Any, keys: list[bytes]) -> int:
+    """How many of the keys the filter answers "maybe" to."""
+    return sum(filter_.might_contain_many(keys))

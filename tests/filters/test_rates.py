@@ -1,0 +1,268 @@
+"""False-positive rates: what is measured is what is expected, from both sides."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections import Counter
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from filters import blocked, classic, cuckoo
+from filters.hashing import digest
+from tests.filters.cases import positives, random_keys
+
+Build = tuple[str, dict[str, Any]]
+
+COMMON: list[Build] = [
+    ("ClassicBloomFilter", {"bits_per_key": 5}),
+    ("ClassicBloomFilter", {"bits_per_key": 10}),
+    ("ClassicBloomFilter", {"fpr": 0.002}),
+    ("CountingBloomFilter", {"counters_per_key": 10}),
+    ("BlockedBloomFilter", {"bits_per_key": 5}),
+    ("BlockedBloomFilter", {"bits_per_key": 10}),
+    ("BlockedBloomFilter", {"fpr": 0.002}),
+    ("CuckooFilter", {"fingerprint_bits": 6}),
+    ("CuckooFilter", {"fingerprint_bits": 10}),
+    ("CuckooFilter", {"fpr": 0.002}),
+    ("BinaryFuseFilter", {"fingerprint_bits": 8}),
+]
+
+
+def build(kernel: ModuleType, which: Build, keys: Any, **more: Any) -> Any:
+    name, wishes = which
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(kernel, name).build(keys, **wishes, **more)
+
+
+def tolerance(rate: float, trials: int) -> float:
+    """Four standard errors of a measured rate, or two percent of it, whichever is more."""
+    return max(4 * math.sqrt(rate * (1 - rate) / trials), 0.02 * rate)
+
+
+@pytest.mark.parametrize("which", COMMON, ids=str)
+def test_many_keys(kernel: ModuleType, which: Build, rng: random.Random) -> None:
+    keys = random_keys(rng, 30_000)
+    built = build(kernel, which, keys, seed=rng.getrandbits(64), salt=rng.getrandbits(64))
+    trials = 200_000
+    measured = positives(built, random_keys(rng, trials, length=17)) / trials
+    assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
+
+
+SMALL = [
+    *COMMON,
+    ("ClassicBloomFilter", {"bits_per_key": 16}),
+    ("BlockedBloomFilter", {"bits_per_key": 12}),
+]
+
+
+@pytest.mark.parametrize("which", SMALL, ids=str)
+@pytest.mark.parametrize("count", [10, 100, 1000])
+def test_few_keys_over_many_salts(
+    kernel: ModuleType, which: Build, count: int, rng: random.Random
+) -> None:
+    """A rate of few keys varies from salt to salt, so that the mean of 200 filters is compared."""
+    keys = random_keys(rng, count)
+    digests = [rng.getrandbits(64) for _ in range(2000)]
+    rates, expected = [], []
+    for _ in range(200):
+        built = build(kernel, which, keys, seed=1, salt=rng.getrandbits(64))
+        sample = rng.sample(digests, 1000)
+        rates.append(sum(map(built.might_contain_digest, sample)) / len(sample))
+        expected.append(built.expected_fpr)
+    mean, spread = sum(rates) / 200, _deviation(rates) / math.sqrt(200)
+    wanted = sum(expected) / 200
+    assert mean == pytest.approx(wanted, abs=max(4 * spread, 0.02 * wanted, 2e-5))
+
+
+@pytest.mark.parametrize("count", [10, 1000])
+@pytest.mark.parametrize("bits_per_key", [8, 16])
+def test_the_multiply_chain_meets_the_theory_where_double_hashing_does_not(
+    kernel: ModuleType, count: int, bits_per_key: int, rng: random.Random
+) -> None:
+    """Against the prediction from sizes alone, not from the fill."""
+    digests = [rng.getrandbits(64) for _ in range(4000)]
+    rates = []
+    for _ in range(300):
+        built = kernel.ClassicBloomFilter.build(
+            random_keys(rng, count), bits_per_key=bits_per_key, seed=rng.getrandbits(64)
+        )
+        sample = rng.sample(digests, 2000)
+        rates.append(sum(map(built.might_contain_digest, sample)) / len(sample))
+    geometry = classic.Geometry(built.num_bits, built.num_probes)
+    predicted = classic.predicted_fpr(count, geometry)
+    spread = _deviation(rates) / math.sqrt(len(rates))
+    assert sum(rates) / len(rates) == pytest.approx(
+        predicted, abs=max(4 * spread, 0.02 * predicted)
+    )
+
+
+@pytest.mark.parametrize("which", COMMON, ids=str)
+def test_predictions_before_building_match_what_is_built(
+    kernel: ModuleType, which: Build, rng: random.Random
+) -> None:
+    built = build(kernel, which, random_keys(rng, 30_000))
+    models: dict[str, tuple[Any, Any]] = {
+        "classic": (classic, lambda: classic.Geometry(built.num_bits, built.num_probes)),
+        "blocked": (blocked, lambda: blocked.Geometry(built.num_lines, built.num_probes)),
+        "cuckoo": (cuckoo, lambda: cuckoo.Geometry(built.num_buckets, built.fingerprint_bits)),
+        "counting": (classic, lambda: classic.Geometry(built.num_counters, built.num_probes)),
+    }
+    if built.family not in models:
+        return
+    module, geometry = models[built.family]
+    assert module.predicted_fpr(30_000, geometry()) == pytest.approx(built.expected_fpr, rel=0.04)
+
+
+@pytest.mark.parametrize("fpr", [0.3, 0.05, 0.01, 0.001])
+@pytest.mark.parametrize("count", [1, 10, 300, 20_000])
+@pytest.mark.parametrize(
+    "name", ["ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter"]
+)
+def test_a_wish_for_a_rate_is_a_ceiling_at_any_size(
+    kernel: ModuleType, name: str, fpr: float, count: int, rng: random.Random
+) -> None:
+    rates = []
+    for _ in range(5 if count > 1000 else 100):
+        built = build(kernel, (name, {"fpr": fpr}), random_keys(rng, count))
+        rates.append(built.expected_fpr)
+    mean, spread = sum(rates) / len(rates), _deviation(rates) / math.sqrt(len(rates))
+    assert mean <= fpr * 1.002 + 4 * spread
+
+
+@pytest.mark.parametrize(
+    "name", ["ClassicBloomFilter", "CountingBloomFilter", "BlockedBloomFilter"]
+)
+@pytest.mark.parametrize("factor", [1.2, 2, 3])
+def test_over_filling_costs_what_is_predicted(
+    kernel: ModuleType, name: str, factor: float, rng: random.Random
+) -> None:
+    capacity, trials = 10_000, 60_000
+    built = getattr(kernel, name).with_capacity(capacity)
+    built.add_many(random_keys(rng, round(factor * capacity)))
+    module: Any = blocked if name.startswith("Blocked") else classic
+    size = built.num_lines if module is blocked else built.size_in_bytes * 8
+    if name.startswith("Counting"):
+        size = built.num_counters
+    elif module is classic:
+        size = built.num_bits
+    predicted = module.predicted_fpr(factor * capacity, module.Geometry(size, built.num_probes))
+    measured = positives(built, random_keys(rng, trials, length=17)) / trials
+    assert built.expected_fpr == pytest.approx(predicted, rel=0.05)
+    assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
+
+
+@pytest.mark.parametrize("bits", [16, 24, 32])
+def test_cuckoo_fingerprints_are_uniform(kernel: ModuleType, bits: int, rng: random.Random) -> None:
+    """Rates too rare to count follow from fingerprints that take every value alike."""
+    built = kernel.CuckooFilter.build(random_keys(rng, 40_000), fingerprint_bits=bits)
+    packed = int.from_bytes(built.to_bytes()[40:-8], "little")
+    slots = [packed >> shift & (1 << bits) - 1 for shift in range(0, 6000 * bits, bits)]
+    used = [slot for slot in slots if slot]
+    _assert_uniform([slot & 0xFF for slot in used], 256)
+    _assert_uniform([slot >> bits - 8 for slot in used], 256)
+
+
+def test_fuse16_fingerprints_are_uniform(kernel: ModuleType, rng: random.Random) -> None:
+    built = kernel.BinaryFuseFilter.build(random_keys(rng, 40_000), fingerprint_bits=16)
+    table = built.to_bytes()[40 + 16 : -8]
+    low, high = table[0::2], table[1::2]
+    pairs = [(one, two) for one, two in zip(low, high, strict=True) if one or two]
+    _assert_uniform([one for one, _ in pairs], 256)
+    _assert_uniform([two for _, two in pairs], 256)
+
+
+def _assert_uniform(values: list[int], classes: int) -> None:
+    expected = len(values) / classes
+    counts = Counter(values)
+    chi_square = sum((counts[value] - expected) ** 2 / expected for value in range(classes))
+    assert abs(chi_square - (classes - 1)) < 5 * math.sqrt(2 * (classes - 1))
+
+
+def _deviation(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+FLOODS = [
+    ("low", 12),
+    ("low", 24),
+    ("high", 12),
+    ("high", 24),
+]
+
+HOSTILE: list[Build] = [
+    ("ClassicBloomFilter", {"bits_per_key": 8}),
+    ("CountingBloomFilter", {"counters_per_key": 8}),
+    ("BlockedBloomFilter", {"bits_per_key": 8}),
+    ("CuckooFilter", {"fingerprint_bits": 8}),
+    ("BinaryFuseFilter", {"fingerprint_bits": 8}),
+]
+
+
+@pytest.mark.parametrize("which", HOSTILE, ids=str)
+@pytest.mark.parametrize(("side", "bits"), FLOODS)
+def test_digests_that_share_bits_do_not_flood_a_filter(
+    kernel: ModuleType,
+    which: Build,
+    side: str,
+    bits: int,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Keys chosen for what their digests have in common fill a salted filter like any others."""
+    shared = rng.getrandbits(bits)
+
+    def hostile() -> int:
+        rest = rng.getrandbits(64 - bits)
+        return rest << bits | shared if side == "low" else shared << 64 - bits | rest
+
+    count, trials = 20_000, 120_000
+    members = {b"%d" % i: hostile() for i in range(count)}
+    monkeypatch.setattr(f"{kernel.__name__}.base.digest", lambda key, _: members[key])
+    monkeypatch.setattr(f"{kernel.__name__}.cuckoo.digest", lambda key, _: members[key])
+    built = build(kernel, which, list(members))
+    honest = built.expected_fpr
+    if built.family in {"classic", "blocked", "counting"}:
+        clean = classic if built.family != "blocked" else blocked
+        size = getattr(
+            built,
+            {"classic": "num_bits", "counting": "num_counters"}.get(built.family, "num_lines"),
+        )
+        honest = clean.predicted_fpr(count, clean.Geometry(size, built.num_probes))
+    strangers = sum(built.might_contain_digest(hostile()) for _ in range(trials)) / trials
+    others = sum(built.might_contain_digest(rng.getrandbits(64)) for _ in range(trials)) / trials
+    for measured in (strangers, others):
+        assert measured <= 1.05 * honest + 4 * math.sqrt(honest / trials)
+
+
+@pytest.mark.parametrize("which", HOSTILE, ids=str)
+def test_false_positives_of_one_filter_do_not_pass_another(
+    kernel: ModuleType, which: Build, rng: random.Random
+) -> None:
+    """Same keys and seed, another salt: what passed one filter is nothing special to the other."""
+    keys, seed = random_keys(rng, 5000), rng.getrandbits(64)
+    one, two = (build(kernel, which, keys, seed=seed, salt=rng.getrandbits(64)) for _ in range(2))
+    strangers = random_keys(rng, 150_000, length=17)
+    passed = [
+        key for key, yes in zip(strangers, one.might_contain_many(strangers), strict=True) if yes
+    ]
+    assert len(passed) > 300
+    honest = two.expected_fpr
+    replayed = positives(two, passed) / len(passed)
+    assert replayed <= 1.05 * honest + 4 * math.sqrt(honest / len(passed))
+
+
+def test_without_the_second_half_of_the_product_the_flood_would_come(rng: random.Random) -> None:
+    """Why mix() folds: a plain product keeps what digests share below, whatever the salt."""
+    from filters.hashing import GOLDEN64, MASK64, mix
+
+    salt = rng.getrandbits(64)
+    flood = [rng.getrandbits(40) << 24 | 0xABCDEF for _ in range(1000)]
+    assert len({(each ^ salt) * GOLDEN64 & MASK64 & 0xFFFFFF for each in flood}) == 1
+    assert len({mix(each, salt) & 0xFFFFFF for each in flood}) > 990
+    assert digest(b"", 0) != digest(b"", 1)

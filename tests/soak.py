@@ -1,0 +1,76 @@
+"""``make soak``: no false negative at any size, the long way.
+
+Every family is built and probed with all its keys at sizes from 0 to 200,000, close enough to meet
+every probe count, bucket count and segment length there is; and the binary fuse filter, whose
+construction can fail, is built at each single size up to 20,000. Takes some ten minutes.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+
+from filters import kernels
+from tests.filters.cases import CASES, Case
+
+LARGEST = 200_000
+EVERY_SIZE_UP_TO = 20_000
+
+
+def sizes() -> Iterator[int]:
+    """0 to 100, then steps of three percent, with the neighbours of each power of two."""
+    exact = set(range(101)) | {LARGEST}
+    exact |= {(1 << power) + step for power in range(6, 18) for step in (-1, 0, 1)}
+    size = 100.0
+    while size < LARGEST:
+        exact.add(round(size))
+        size *= 1.03
+    yield from sorted(size for size in exact if size <= LARGEST)
+
+
+def soak_case(name: str, case: Case, keys: list[bytes]) -> None:
+    """One family under one wish at all sizes."""
+    kernel = kernels.load(name)
+    for size in sizes():
+        part = keys[:size]
+        built = case.build(kernel, part)
+        lost = built.might_contain_many(part).count(False)
+        if lost:
+            sys.exit(f"{case} on the {name} kernel denies {lost} of its {size} keys")
+        progress(f"{name} {case}", size, LARGEST)
+
+
+def soak_fuse(name: str, rng: random.Random) -> None:
+    """Binary fuse at every size; build_shard raises where no geometry peels the keys."""
+    kernel = kernels.load(name)
+    digests = [rng.getrandbits(64) for _ in range(EVERY_SIZE_UP_TO)]
+    for width in (8, 16):
+        for size in range(EVERY_SIZE_UP_TO + 1):
+            kernel.binary_fuse.build_shard(sorted(digests[:size]), width)
+            if size % 100 == 0:
+                progress(f"{name} binary-fuse {width} bits, each size", size, EVERY_SIZE_UP_TO)
+
+
+def progress(what: str, done: int, total: int) -> None:
+    """One line that is written over and over."""
+    print(f"\r{what:<60} {done:>7} of {total}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Run everything on every kernel; the seed that is printed repeats it."""
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.SystemRandom().getrandbits(32)
+    print(f"python -m tests.soak {seed}")
+    rng = random.Random(seed)
+    keys = [rng.randbytes(rng.randrange(6, 40)) for _ in range(LARGEST)]
+    start = time.monotonic()
+    for name in kernels.available():
+        soak_fuse(name, rng)
+        for case in CASES:
+            soak_case(name, case, keys)
+    print(f"\nno key was lost; {time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
