@@ -1,0 +1,307 @@
+"""A minimal reader of the five families, written from ``docs/family-formats.md`` alone.
+
+It shares no line with ``filters`` and imports nothing from it: where the two disagree, the page or
+the code is wrong. It is plain on purpose and slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xxhash import xxh3_64_intdigest
+
+FAMILIES = {1: "classic", 2: "counting", 3: "cuckoo", 4: "blocked", 5: "binary-fuse"}
+
+
+class RefusedError(Exception):
+    """These bytes are no filter that this reader may answer from."""
+
+
+class UnknownVersionError(RefusedError):
+    """The bytes are intact; their version is not 1."""
+
+
+def number(data: bytes, offset: int, width: int) -> int:
+    """The little-endian integer of ``width`` bytes at ``offset``."""
+    return sum(data[offset + index] << 8 * index for index in range(width))
+
+
+def lo64(value: int) -> int:
+    """The low 64 bits of a 128-bit number."""
+    return value % 2**64
+
+
+def hi64(value: int) -> int:
+    """The high 64 bits of a 128-bit number."""
+    return value // 2**64
+
+
+def fold(value: int, multiplier: int) -> int:
+    """Both halves of a product, xored."""
+    return lo64(value * multiplier) ^ hi64(value * multiplier)
+
+
+def key_digest(key: bytes, seed: int) -> int:
+    """XXH3-64 under a seed."""
+    return int(xxh3_64_intdigest(key, seed))
+
+
+def mix(digest: int, salt: int) -> int:
+    """The salted digest."""
+    return fold(digest ^ salt, 0x9E3779B97F4A7C15)
+
+
+def bits_at(payload: bytes, start: int, count: int) -> int:
+    """``count`` bits from bit ``start`` on, read one by one."""
+    return sum(
+        (payload[bit // 8] >> bit % 8 & 1) << index
+        for index, bit in enumerate(range(start, start + count))
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The fixed fields and the payload, validated as far as all families agree."""
+
+    family: str
+    parameter: int
+    num_keys: int
+    size: int
+    seed: int
+    salt: int
+    payload: bytes
+
+
+def open_frame(data: bytes) -> Frame:
+    """Steps 1 to 6 of the order of validation."""
+    if len(data) < 48:
+        raise RefusedError("short")
+    if data[:4] != b"LSFB":
+        raise RefusedError("magic")
+    if xxh3_64_intdigest(data[:-8], 0) != number(data, len(data) - 8, 8):
+        raise RefusedError("checksum")
+    if data[5] != 1:
+        raise UnknownVersionError(data[5])
+    if data[4] not in FAMILIES:
+        raise RefusedError("family")
+    num_keys = number(data, 8, 8)
+    if data[6] != (1 if num_keys == 0 else 0):
+        raise RefusedError("flags")
+    return Frame(
+        family=FAMILIES[data[4]],
+        parameter=data[7],
+        num_keys=num_keys,
+        size=number(data, 16, 8),
+        seed=number(data, 24, 8),
+        salt=number(data, 32, 8),
+        payload=data[40:-8],
+    )
+
+
+class Reader:
+    """A filter that was accepted."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.validate()
+
+    def salted(self, key: bytes) -> int:
+        """The salted digest of a key."""
+        return mix(key_digest(key, self.frame.seed), self.frame.salt)
+
+    def answer(self, key: bytes) -> bool:
+        """True is "maybe", False is "no"."""
+        return self.answer_salted(self.salted(key))
+
+    def require_limits(self, sizes: tuple[int, int], parameters: tuple[int, int]) -> None:
+        """Step 7."""
+        if not sizes[0] <= self.frame.size <= sizes[1]:
+            raise RefusedError("size")
+        if not parameters[0] <= self.frame.parameter <= parameters[1]:
+            raise RefusedError("parameter")
+
+    def require_payload(self, bits: int) -> None:
+        """Step 8."""
+        if len(self.frame.payload) != (bits + 7) // 8:
+            raise RefusedError("payload length")
+        if bits_at(self.frame.payload, bits, -bits % 8):
+            raise RefusedError("unused bits")
+
+    def validate(self) -> None:
+        """Steps 7 to 9, which the families differ in."""
+        raise NotImplementedError
+
+    def answer_salted(self, salted: int) -> bool:
+        """The answer for a salted digest."""
+        raise NotImplementedError
+
+
+class Classic(Reader):
+    """Family 1."""
+
+    def validate(self) -> None:
+        self.require_limits((64, 2**40), (1, 64))
+        self.require_payload(self.frame.size)
+
+    def positions(self, salted: int) -> list[int]:
+        """Where the probes fall."""
+        found = []
+        for _ in range(self.frame.parameter):
+            found.append(hi64(salted * self.frame.size))
+            salted = fold(salted, 0xC13FA9A902A6328F)
+        return found
+
+    def answer_salted(self, salted: int) -> bool:
+        return all(bits_at(self.frame.payload, each, 1) for each in self.positions(salted))
+
+
+class Counting(Classic):
+    """Family 2."""
+
+    def validate(self) -> None:
+        self.require_limits((64, 2**40), (1, 64))
+        self.require_payload(4 * self.frame.size)
+
+    def counter(self, position: int) -> int:
+        """The count at a position."""
+        byte = self.frame.payload[position // 2]
+        return byte // 16 if position % 2 else byte % 16
+
+    def answer_salted(self, salted: int) -> bool:
+        return all(self.counter(each) for each in self.positions(salted))
+
+
+class Cuckoo(Reader):
+    """Family 3."""
+
+    def validate(self) -> None:
+        self.require_limits((1, 2**36), (6, 32))
+        self.require_payload(4 * self.frame.size * self.frame.parameter)
+        if self.frame.num_keys > 4 * self.frame.size:
+            raise RefusedError("more keys than slots")
+
+    def candidates(self, salted: int) -> tuple[int, int, int]:
+        """The fingerprint and its two buckets."""
+        buckets = self.frame.size
+        fingerprint = 1 + (salted % 2**32 * (2**self.frame.parameter - 1) >> 32)
+        one = hi64(salted * buckets)
+        reflection = hi64(mix(fingerprint, self.frame.salt) * buckets)
+        other = reflection - one if reflection >= one else reflection + buckets - one
+        return fingerprint, one, other
+
+    def slots(self, bucket: int) -> list[int]:
+        """The four slots of a bucket."""
+        width = self.frame.parameter
+        first = 4 * bucket * width
+        return [bits_at(self.frame.payload, first + slot * width, width) for slot in range(4)]
+
+    def answer_salted(self, salted: int) -> bool:
+        fingerprint, one, other = self.candidates(salted)
+        return fingerprint in self.slots(one) or fingerprint in self.slots(other)
+
+
+class Blocked(Reader):
+    """Family 4."""
+
+    def validate(self) -> None:
+        self.require_limits((1, 2**31), (1, 32))
+        self.require_payload(512 * self.frame.size)
+
+    def line_and_bits(self, salted: int) -> tuple[int, list[int]]:
+        """The key's line, and its bits in there."""
+        probe, bits = salted % 2**32, []
+        for _ in range(self.frame.parameter):
+            bits.append(probe >> 23)
+            probe = probe * 0x9E3779B9 % 2**32
+        return hi64(salted * self.frame.size), bits
+
+    def answer_salted(self, salted: int) -> bool:
+        line, bits = self.line_and_bits(salted)
+        return all(bits_at(self.frame.payload, 512 * line + bit, 1) for bit in bits)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One row of the directory, and where its slots start in the payload."""
+
+    seed: int
+    length: int
+    count: int
+    start: int
+
+
+class BinaryFuse(Reader):
+    """Family 5."""
+
+    def validate(self) -> None:
+        self.require_limits((1, 2**20), (8, 16))
+        shards, payload = self.frame.size, self.frame.payload
+        if self.frame.parameter not in (8, 16):
+            raise RefusedError("parameter")
+        if shards & (shards - 1):
+            raise RefusedError("size")
+        if len(payload) < 16 * shards:
+            raise RefusedError("directory")
+        self.shards = []
+        start = 16 * shards
+        for row in range(0, 16 * shards, 16):
+            seed, length = number(payload, row, 8), number(payload, row + 8, 4)
+            count = number(payload, row + 12, 4)
+            if not 4 <= length <= 2**18 or length & (length - 1):
+                raise RefusedError("segment length")
+            if count < 1:
+                raise RefusedError("segment count")
+            self.shards.append(Shard(seed, length, count, start))
+            start += (count + 2) * length * self.frame.parameter // 8
+            if start > len(payload):
+                raise RefusedError("shard beyond the payload")
+        if start != len(payload):
+            raise RefusedError("bytes behind the last shard")
+        if self.frame.num_keys > sum((each.count + 2) * each.length for each in self.shards):
+            raise RefusedError("more keys than slots")
+
+    def places(self, salted: int) -> tuple[int, int, list[int], int]:
+        """Shard, hash, the three slots and the fingerprint."""
+        bits = self.frame.size.bit_length() - 1
+        index = salted >> (64 - bits) if bits else 0
+        shard = self.shards[index]
+        value = lo64(salted + shard.seed)
+        value = lo64((value ^ value >> 33) * 0xFF51AFD7ED558CCD)
+        value = lo64((value ^ value >> 33) * 0xC4CEB9FE1A85EC53)
+        value ^= value >> 33
+        first = hi64(value * (shard.count * shard.length))
+        slots = [
+            first,
+            (first + shard.length) ^ ((value >> 18) % shard.length),
+            (first + 2 * shard.length) ^ (value % shard.length),
+        ]
+        return index, value, slots, (value ^ value >> 32) % 2**self.frame.parameter
+
+    def slot(self, shard: int, slot: int) -> int:
+        """The value in a slot."""
+        width = self.frame.parameter // 8
+        return number(self.frame.payload, self.shards[shard].start + slot * width, width)
+
+    def answer_salted(self, salted: int) -> bool:
+        if self.frame.num_keys == 0:
+            return False
+        shard, _, slots, fingerprint = self.places(salted)
+        found = 0
+        for slot in slots:
+            found ^= self.slot(shard, slot)
+        return found == fingerprint
+
+
+READERS: dict[str, type[Reader]] = {
+    "classic": Classic,
+    "counting": Counting,
+    "cuckoo": Cuckoo,
+    "blocked": Blocked,
+    "binary-fuse": BinaryFuse,
+}
+
+
+def read(data: bytes) -> Reader:
+    """The reader for a filter of any of the five families; RefusedError where there is none."""
+    frame = open_frame(data)
+    return READERS[frame.family](frame)

@@ -1,0 +1,559 @@
+"""``docs/family-formats.md`` is right: a reader written from it agrees with the code."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+from xxhash import xxh3_64_intdigest
+
+from filters.binary_fuse import payload_of
+from filters.errors import CorruptFilterError, UnsupportedVersionError
+from filters.header import Header, pack
+from filters.kernels import CLASS_NAMES
+from filters.kernels.python import peeling
+from filters.kernels.python.binary_fuse import build_shard
+from tests.filters import independent_reader
+from tests.filters.independent_reader import RefusedError, UnknownVersionError
+
+PAGE = Path(__file__).parents[2] / "docs" / "family-formats.md"
+SEED = 0x0123456789ABCDEF
+SALT = 0x0F1E2D3C4B5A6978
+KEYS = [b"apple", b"banana", b"cherry"]
+BYTE, U32, U64 = struct.Struct("<B"), struct.Struct("<L"), struct.Struct("<Q")
+
+WISHES: list[tuple[str, dict[str, Any]]] = [
+    ("classic", {}),
+    ("classic", {"bits_per_key": 1}),
+    ("classic", {"bits_per_key": 3.7}),
+    ("classic", {"fpr": 1e-9}),
+    ("classic", {"bits_per_key": 6, "num_probes": 64}),
+    ("counting", {}),
+    ("counting", {"counters_per_key": 1}),
+    ("counting", {"fpr": 0.01}),
+    ("cuckoo", {}),
+    ("cuckoo", {"fingerprint_bits": 6}),
+    ("cuckoo", {"fingerprint_bits": 7}),
+    ("cuckoo", {"fingerprint_bits": 13}),
+    ("cuckoo", {"fingerprint_bits": 32}),
+    ("blocked", {}),
+    ("blocked", {"bits_per_key": 1}),
+    ("blocked", {"bits_per_key": 24}),
+    ("blocked", {"bits_per_key": 8, "num_probes": 32}),
+    ("binary-fuse", {}),
+    ("binary-fuse", {"fingerprint_bits": 16}),
+]
+
+
+def build(kernel: ModuleType, family: str, keys: list[bytes], **wishes: Any) -> Any:
+    """Unwise sizes are meant here, so their warnings are not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(kernel, CLASS_NAMES[family]).build(keys, **wishes)
+
+
+def random_keys(rng: random.Random, count: int, most: int = 40) -> list[bytes]:
+    """Keys of many lengths, so that XXH3 takes every path; a few are very long."""
+    keys = [rng.randbytes(rng.randint(0, most)) for _ in range(count)]
+    return keys + [rng.randbytes(length) for length in (128, 129, 240, 241, 3000)]
+
+
+# --- the same answers as the code -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 30, 2000])
+@pytest.mark.parametrize(("family", "wishes"), WISHES)
+def test_the_independent_reader_answers_as_the_code_does(
+    kernel: ModuleType, rng: random.Random, family: str, wishes: dict[str, Any], count: int
+) -> None:
+    keys = random_keys(rng, count)
+    strangers = random_keys(rng, 1500)
+    real = build(kernel, family, keys, **wishes)
+    reader = independent_reader.read(real.to_bytes())
+    assert reader.frame.family == family
+    assert reader.frame.num_keys == real.num_keys
+    assert all(reader.answer(key) for key in keys)
+    assert [reader.answer(key) for key in strangers] == real.might_contain_many(strangers)
+
+
+@pytest.mark.parametrize(("family", "wishes"), WISHES)
+def test_both_answer_no_to_everything_in_an_empty_set(
+    kernel: ModuleType, rng: random.Random, family: str, wishes: dict[str, Any]
+) -> None:
+    real = build(kernel, family, [], **wishes)
+    reader = independent_reader.read(real.to_bytes())
+    strangers = random_keys(rng, 1000)
+    assert reader.frame.num_keys == 0
+    assert not any(reader.answer(key) for key in strangers)
+    assert not any(real.might_contain_many(strangers))
+
+
+@pytest.mark.parametrize("family", ["classic", "counting", "cuckoo", "blocked"])
+def test_both_agree_on_a_filter_that_has_lived(
+    kernel: ModuleType, rng: random.Random, family: str
+) -> None:
+    keys = [rng.randbytes(9) for _ in range(600)]
+    real = getattr(kernel, CLASS_NAMES[family]).with_capacity(600)
+    real.add_many(keys)
+    if hasattr(real, "remove"):
+        assert all(real.remove(key) for key in keys[::2])
+        real.add_many(keys[1::4])
+    reader = independent_reader.read(real.to_bytes())
+    asked = keys + random_keys(rng, 1500)
+    assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
+
+
+def test_a_counting_filter_may_say_maybe_under_the_empty_flag(kernel: ModuleType) -> None:
+    real = kernel.CountingBloomFilter.with_capacity(10)
+    for _ in range(15):
+        real.add(b"stuck")
+    for _ in range(15):
+        real.remove(b"stuck")
+    data = real.to_bytes()
+    assert data[6] == 1
+    assert independent_reader.read(data).answer(b"stuck")
+    assert kernel.CountingBloomFilter.from_bytes(data).might_contain(b"stuck")
+
+
+@pytest.mark.parametrize("shards", [1, 2, 8, 64])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_both_agree_on_a_fuse_filter_of_many_shards(
+    kernel: ModuleType, rng: random.Random, bits: int, shards: int
+) -> None:
+    keys = random_keys(rng, 800)
+    data = sharded(keys, shards, bits)
+    real, reader = kernel.BinaryFuseFilter.from_bytes(data), independent_reader.read(data)
+    assert reader.frame.size == shards
+    assert all(reader.answer(key) for key in keys)
+    asked = keys + random_keys(rng, 1500)
+    assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
+
+
+def sharded(keys: list[bytes], shards: int, bits: int) -> bytes:
+    """A fuse filter of more shards than our writer would make for so few keys."""
+    mixed = sorted({independent_reader.mix(xxh3_64_intdigest(key, SEED), SALT) for key in keys})
+    parts = [[each for each in mixed if each * shards >> 64 == index] for index in range(shards)]
+    payload = payload_of([build_shard(part, bits, peeling.populate) for part in parts])
+    return pack(Header("binary-fuse", bits, shards, len(mixed), SEED, SALT), payload)
+
+
+# --- the worked examples --------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Example:
+    """One worked example of the page: its bytes and the rows of its table."""
+
+    title: str
+    data: bytes
+    rows: list[list[str]]
+
+    @property
+    def family(self) -> str:
+        """The family that the title names."""
+        return self.title.partition(",")[0].replace(" ", "-")
+
+
+@cache
+def sections() -> dict[str, str]:
+    """The page, cut at its headings."""
+    parts = re.split(r"^#+ (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The body rows of every table in a piece of the page."""
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line] for line in lines]
+    rules = [number for number, row in enumerate(rows) if set("".join(row)) <= set("-:")]
+    heads = {number - 1 for number in rules} | set(rules)
+    return [row for number, row in enumerate(rows) if number not in heads]
+
+
+def read_example(title: str) -> Example:
+    """The example under ``### Example: <title>``."""
+    text = sections()[f"Example: {title}"]
+    (dump,) = re.findall(r"^```hex\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    data = b""
+    for line in dump.splitlines():
+        offset, _, digits = line.partition("  ")
+        assert int(offset, 16) == len(data), f"offset {offset} of example {title}"
+        data += bytes.fromhex(digits)
+    return Example(title, data, table_rows(text))
+
+
+TITLES = [
+    "classic",
+    "counting",
+    "cuckoo",
+    "blocked",
+    "binary fuse, 8 bits",
+    "binary fuse, 16 bits, two shards",
+    "binary fuse, empty set",
+]
+
+
+def spelled(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def traced(reader: Any, key: bytes) -> list[str]:
+    """The row that the page should have for a key, from the independent reader."""
+    salted = reader.salted(key)
+    match reader.frame.family:
+        case "classic":
+            cells = [spelled(reader.positions(salted))]
+        case "counting":
+            positions = reader.positions(salted)
+            cells = [spelled(positions), spelled([reader.counter(each) for each in positions])]
+        case "cuckoo":
+            fingerprint, one, other = reader.candidates(salted)
+            cells = [f"0x{fingerprint:02x}", str(one), str(other)]
+        case "blocked":
+            line, bits = reader.line_and_bits(salted)
+            cells = [str(line), spelled(bits)]
+        case _:
+            shard, value, slots, fingerprint = reader.places(salted)
+            width = reader.frame.parameter // 4
+            cells = [str(shard), f"0x{value:016x}", spelled(slots), f"0x{fingerprint:0{width}x}"]
+    return [f"`{key.decode()}`", *cells, "maybe" if reader.answer(key) else "no"]
+
+
+def test_the_page_has_exactly_these_examples() -> None:
+    titles = [heading[9:] for heading in sections() if heading.startswith("Example: ")]
+    assert titles == TITLES
+    assert PAGE.read_text(encoding="utf-8").count("```hex\n") == len(TITLES)
+
+
+def test_the_page_gives_the_seed_and_the_salt_of_its_examples() -> None:
+    text = " ".join(sections()["From key to salted digest"].split())
+    assert f"**seed 0x{SEED:016x}** and **salt 0x{SALT:016x}**" in text
+    for title in TITLES:
+        frame = independent_reader.read(read_example(title).data).frame
+        assert (frame.seed, frame.salt) == (SEED, SALT)
+
+
+def test_the_hash_table_of_the_page() -> None:
+    rows = [row for row in table_rows(sections()["From key to salted digest"]) if row[0].isdigit()]
+    assert len(rows) >= 10
+    for length, unseeded, seeded in rows:
+        key = bytes(index % 251 for index in range(int(length)))
+        assert int(unseeded, 16) == xxh3_64_intdigest(key)
+        assert int(seeded, 16) == xxh3_64_intdigest(key, SEED)
+
+
+def test_the_digest_table_of_the_page_covers_every_key_of_an_example() -> None:
+    rows = table_rows(sections()["From key to salted digest"])
+    digests = {row[0]: row[1:] for row in rows if not row[0].isdigit()}
+    for name, (digest, salted) in digests.items():
+        key = name.strip("`").encode()
+        assert int(digest, 16) == independent_reader.key_digest(key, SEED)
+        assert int(salted, 16) == independent_reader.mix(int(digest, 16), SALT)
+    assert digests.keys() == {row[0] for title in TITLES for row in read_example(title).rows}
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_worked_example_is_what_its_table_says(kernel: ModuleType, title: str) -> None:
+    example = read_example(title)
+    reader = independent_reader.read(example.data)
+    real = getattr(kernel, CLASS_NAMES[example.family]).from_bytes(example.data)
+    assert reader.frame.family == example.family
+    assert real.to_bytes() == example.data
+    answers = {row[0].strip("`").encode(): row[-1] for row in example.rows}
+    for key, row in zip(answers, example.rows, strict=True):
+        assert traced(reader, key) == row
+        assert real.might_contain(key) == (row[-1] == "maybe")
+    if example.rows:
+        assert [answers[key] for key in KEYS] == ["maybe"] * 3
+        assert "no" in answers.values()
+        assert real.num_keys == 3
+    else:
+        assert real.num_keys == 0
+        assert not any(real.might_contain(key) or reader.answer(key) for key in KEYS)
+
+
+def test_the_slots_that_the_cuckoo_example_spells_out() -> None:
+    reader: Any = independent_reader.read(read_example("cuckoo").data)
+    assert [reader.slots(0), reader.slots(1)] == [[0x2F, 0x34, 0, 0], [0x3B, 0, 0, 0]]
+
+
+def blocked_example(kernel: ModuleType) -> Any:
+    real = kernel.BlockedBloomFilter.with_capacity(
+        100, bits_per_key=10, num_probes=4, seed=SEED, salt=SALT
+    )
+    real.add_many(KEYS)
+    return real
+
+
+WRITERS: dict[str, Callable[[ModuleType], Any]] = {
+    "classic": lambda kernel: kernel.ClassicBloomFilter.build(
+        KEYS, bits_per_key=1, num_probes=3, seed=SEED, salt=SALT
+    ),
+    "counting": lambda kernel: kernel.CountingBloomFilter.build(
+        KEYS, counters_per_key=1, num_probes=3, seed=SEED, salt=SALT
+    ),
+    "cuckoo": lambda kernel: kernel.CuckooFilter.build(
+        KEYS, fingerprint_bits=6, seed=SEED, salt=SALT
+    ),
+    "blocked": blocked_example,
+    "binary fuse, 8 bits": lambda kernel: kernel.BinaryFuseFilter.build(
+        KEYS, fingerprint_bits=8, seed=SEED, salt=SALT
+    ),
+    "binary fuse, 16 bits, two shards": lambda kernel: kernel.BinaryFuseFilter.from_bytes(
+        sharded(KEYS, 2, 16)
+    ),
+    "binary fuse, empty set": lambda kernel: kernel.BinaryFuseFilter.build(
+        [], fingerprint_bits=8, seed=SEED, salt=SALT
+    ),
+}
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_our_writer_writes_the_worked_examples(kernel: ModuleType, title: str) -> None:
+    assert WRITERS[title](kernel).to_bytes() == read_example(title).data
+
+
+def test_the_table_for_checking_a_writer(kernel: ModuleType) -> None:
+    rows = table_rows(sections()["Checking a writer"])
+    assert {row[0].replace(" ", "-") for row in rows} == set(independent_reader.FAMILIES.values())
+    for name, asked, count, *expected in rows:
+        wish, _, value = asked.rpartition(" ")
+        keys = [number.to_bytes(8, "little") for number in range(int(count))]
+        wishes = {wish.replace(" ", "_"): int(value), "seed": SEED, "salt": SALT}
+        data = build(kernel, name.replace(" ", "-"), keys, **wishes).to_bytes()
+        frame = independent_reader.read(data).frame
+        (checksum,) = U64.unpack(data[-8:])
+        facts = [str(frame.size), str(frame.parameter), str(len(data)), f"0x{checksum:016x}"]
+        assert facts == expected, f"{name} of {count} keys"
+
+
+def test_a_cuckoo_build_that_starts_anew_stores_the_salt_that_the_page_says(
+    kernel: ModuleType,
+) -> None:
+    keys = [number.to_bytes(8, "little") for number in range(18)]
+    data = build(kernel, "cuckoo", keys, fingerprint_bits=6, seed=SEED, salt=SALT).to_bytes()
+    salt = independent_reader.read(data).frame.salt
+    assert salt == independent_reader.mix(SALT + 1, 0)
+    assert f"second attempt, with the salt 0x{salt:016x}" in " ".join(
+        sections()["Checking a writer"].split()
+    )
+
+
+def test_every_salt_that_a_cuckoo_build_goes_on_to_is_the_one_of_the_page(
+    kernel: ModuleType,
+) -> None:
+    keys = [number.to_bytes(8, "little") for number in range(18)]
+    restarted = 0
+    for asked in range(1, 200, 2):
+        data = build(kernel, "cuckoo", keys, fingerprint_bits=6, seed=SEED, salt=asked).to_bytes()
+        frame, salt, buckets = independent_reader.read(data).frame, asked, 5
+        while salt != frame.salt:
+            salt = independent_reader.mix(salt + 1, 0)
+            buckets += 1
+            restarted += 1
+            assert buckets <= frame.size
+        assert buckets == frame.size
+    assert restarted
+
+
+# --- what must be refused -------------------------------------------------------------------------
+
+
+def sealed(body: bytes | bytearray) -> bytes:
+    """These bytes under a checksum that fits."""
+    return bytes(body) + U64.pack(xxh3_64_intdigest(bytes(body)))
+
+
+def changed(title: str, *edits: tuple[int, struct.Struct, int], payload: int = 0) -> bytes:
+    """An example with some fields set, its payload longer or shorter, and a checksum that fits."""
+    body = bytearray(read_example(title).data[:-8])
+    for offset, field, value in edits:
+        field.pack_into(body, offset, value)
+    return sealed(body[:payload] if payload < 0 else body + bytes(payload))
+
+
+FUSE, FUSE2 = "binary fuse, 8 bits", "binary fuse, 16 bits, two shards"
+REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, int], ...], int]] = [
+    *[
+        (f"{title}: {what}", title, edits, payload)
+        for title in TITLES
+        for what, edits, payload in (
+            ("magic", ((0, BYTE, 0x6C),), 0),
+            ("family 0", ((4, BYTE, 0),), 0),
+            ("family 6", ((4, BYTE, 6),), 0),
+            ("reserved flag", ((6, BYTE, 0x80),), 0),
+            ("keys and flag disagree", ((6, BYTE, 1), (8, U64, 1)), 0),
+            ("no keys, no flag", ((6, BYTE, 0), (8, U64, 0)), 0),
+            ("parameter 0", ((7, BYTE, 0),), 0),
+            ("parameter 65", ((7, BYTE, 65),), 0),
+            ("size 0", ((16, U64, 0),), 0),
+            ("size 2^64 - 1", ((16, U64, 2**64 - 1),), 0),
+            ("a byte more", (), 1),
+            ("a byte less", (), -1),
+        )
+    ],
+    ("classic: 63 bits", "classic", ((16, U64, 63),), 0),
+    ("classic: 65 bits in 8 bytes", "classic", ((16, U64, 65),), 0),
+    ("counting: 63 counters", "counting", ((16, U64, 63),), 0),
+    ("counting: 65 counters in 32 bytes", "counting", ((16, U64, 65),), 0),
+    ("cuckoo: 5-bit fingerprints", "cuckoo", ((7, BYTE, 5), (16, U64, 2)), -1),
+    ("cuckoo: 33-bit fingerprints", "cuckoo", ((7, BYTE, 33),), 27),
+    ("cuckoo: 9 keys in 8 slots", "cuckoo", ((8, U64, 9),), 0),
+    ("fuse: 13 keys in 12 slots", FUSE, ((8, U64, 13),), 0),
+    ("blocked: 33 probes", "blocked", ((7, BYTE, 33),), 0),
+    ("fuse: 12-bit fingerprints", FUSE, ((7, BYTE, 12),), 0),
+    ("fuse: directory cut short", FUSE, ((16, U64, 1 << 20),), 0),
+    ("fuse: 2^21 shards", FUSE, ((16, U64, 1 << 21),), 0),
+    ("fuse: segments of 2", FUSE, ((48, U32, 2),), -6),
+    ("fuse: segments of 6", FUSE, ((48, U32, 6),), 6),
+    ("fuse: segments of 2^19", FUSE, ((48, U32, 1 << 19),), 3 * (1 << 19) - 12),
+    ("fuse: no segment", FUSE, ((52, U32, 0),), -4),
+    ("fuse: too many segments", FUSE, ((52, U32, 2),), 0),
+    ("fuse: 2^32 - 1 segments", FUSE, ((52, U32, 2**32 - 1),), 0),
+    ("fuse: a later shard too long", FUSE2, ((68, U32, 2),), 0),
+    ("fuse: a segment length of 0", FUSE2, ((64, U32, 0),), 0),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=[case[0] for case in REFUSED])
+def test_both_refuse_what_the_page_says_must_be_refused(kernel: ModuleType, case: Any) -> None:
+    _, title, edits, payload = case
+    data = changed(title, *edits, payload=payload)
+    with pytest.raises(RefusedError):
+        independent_reader.read(data)
+    with pytest.raises(CorruptFilterError):
+        getattr(kernel, CLASS_NAMES[read_example(title).family]).from_bytes(data)
+
+
+def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -> None:
+    data = sharded(KEYS, 3, 8)
+    with pytest.raises(RefusedError, match="size"):
+        independent_reader.read(data)
+    with pytest.raises(CorruptFilterError, match="3 shards"):
+        kernel.BinaryFuseFilter.from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("title", "largest"),
+    [
+        ("classic", 2**40),
+        ("counting", 2**40),
+        ("cuckoo", 2**36),
+        ("blocked", 2**31),
+        (FUSE, 2**20),
+    ],
+)
+def test_both_draw_the_line_at_the_same_size(kernel: ModuleType, title: str, largest: int) -> None:
+    cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
+    allowed, beyond = (16, U64, largest), (16, U64, 2 * largest if title == FUSE else largest + 1)
+    with pytest.raises(RefusedError, match=r"payload length|directory"):
+        independent_reader.read(changed(title, allowed))
+    with pytest.raises(CorruptFilterError, match=r"payload of|directory"):
+        cls.from_bytes(changed(title, allowed))
+    with pytest.raises(RefusedError, match="size"):
+        independent_reader.read(changed(title, beyond))
+    with pytest.raises(CorruptFilterError, match="allowed are"):
+        cls.from_bytes(changed(title, beyond))
+
+
+LARGEST = [
+    ("classic", ((16, U64, 72), (7, BYTE, 64)), 1),
+    ("classic", ((16, U64, 65), (7, BYTE, 1)), 1),
+    ("counting", ((16, U64, 65), (7, BYTE, 64)), 1),
+    ("cuckoo", ((16, U64, 1),), -3),
+    ("cuckoo", ((7, BYTE, 32), (8, U64, 8)), 26),
+    ("cuckoo", ((7, BYTE, 7), (16, U64, 3)), 5),
+    ("blocked", ((7, BYTE, 32),), 0),
+    (FUSE, ((8, U64, 12),), 0),
+    (FUSE, ((48, U32, 1 << 18),), 3 * (1 << 18) - 12),
+    (FUSE2, ((68, U32, 2),), 8),
+]
+
+
+@pytest.mark.parametrize("case", LARGEST)
+def test_both_take_what_lies_on_a_limit(kernel: ModuleType, rng: random.Random, case: Any) -> None:
+    title, edits, payload = case
+    data = changed(title, *edits, payload=payload)
+    reader = independent_reader.read(data)
+    real = getattr(kernel, CLASS_NAMES[read_example(title).family]).from_bytes(data)
+    asked = random_keys(rng, 300)
+    assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
+
+
+UNUSED_BITS = [
+    ("classic", ((16, U64, 65),), 1),
+    ("counting", ((16, U64, 65),), 1),
+    ("cuckoo", ((7, BYTE, 7), (16, U64, 3)), 5),
+]
+
+
+@pytest.mark.parametrize("case", UNUSED_BITS)
+def test_both_refuse_unused_bits_that_are_set(kernel: ModuleType, case: Any) -> None:
+    title, edits, payload = case
+    plain = changed(title, *edits, payload=payload)
+    cls = getattr(kernel, CLASS_NAMES[title])
+    independent_reader.read(plain)
+    cls.from_bytes(plain)
+    strange = sealed(plain[:-9] + bytes([plain[-9] | 0x80]))
+    with pytest.raises(RefusedError, match="unused bits"):
+        independent_reader.read(strange)
+    with pytest.raises(CorruptFilterError, match="behind the last"):
+        cls.from_bytes(strange)
+
+
+@pytest.mark.parametrize("version", [0, 2, 255])
+@pytest.mark.parametrize("title", TITLES)
+def test_both_tell_another_version_from_damage(
+    kernel: ModuleType, title: str, version: int
+) -> None:
+    data = changed(title, (5, BYTE, version), (6, BYTE, 0xFF), (7, BYTE, 0), payload=3)
+    cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
+    with pytest.raises(UnknownVersionError):
+        independent_reader.read(data)
+    with pytest.raises(UnsupportedVersionError):
+        cls.from_bytes(data)
+    damaged = data[:-1] + bytes([data[-1] ^ 1])
+    with pytest.raises(RefusedError, match="checksum"):
+        independent_reader.read(damaged)
+    with pytest.raises(CorruptFilterError, match="checksum"):
+        cls.from_bytes(damaged)
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_class_refuses_the_other_families(kernel: ModuleType, title: str) -> None:
+    example = read_example(title)
+    for family in set(independent_reader.FAMILIES.values()) - {example.family}:
+        with pytest.raises(CorruptFilterError, match=f"not a {family} filter"):
+            getattr(kernel, CLASS_NAMES[family]).from_bytes(example.data)
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_both_refuse_every_flipped_bit_and_every_cut(kernel: ModuleType, title: str) -> None:
+    data = read_example(title).data
+    cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
+    flipped = [
+        data[:index] + bytes([data[index] ^ 1 << bit]) + data[index + 1 :]
+        for index in range(len(data))
+        for bit in range(8)
+    ]
+    cut = [data[:length] for length in range(len(data))]
+    for each in [*flipped, *cut, data + b"\0", b"\0" + data]:
+        with pytest.raises(RefusedError):
+            independent_reader.read(each)
+        with pytest.raises(CorruptFilterError):
+            cls.from_bytes(each)
+
+
+def test_the_reader_takes_nothing_from_the_package() -> None:
+    source = Path(independent_reader.__file__).read_text(encoding="utf-8")
+    imports = re.findall(r"^\s*(?:from|import) (\S+)", source, flags=re.MULTILINE)
+    assert imports == ["__future__", "dataclasses", "xxhash"]
