@@ -1,0 +1,236 @@
+"""The harness that keeps an engine safe from every way a policy can go wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import policies
+from policies import BuildContext, BuildResult, FilterPolicy, VerifiedBuilder
+from policies.builtin import BUILTIN
+from policies.testing import KEY_SETS
+
+KEYS = [b"a", b"b", b"b", b"c"]
+
+
+def build(policy: FilterPolicy, keys: Sequence[bytes] = KEYS) -> BuildResult:
+    builder = VerifiedBuilder(policy, BuildContext(level=2, expected_keys=len(keys)))
+    for key in keys:
+        builder.add(key)
+    return builder.finish()
+
+
+class Scripted(FilterPolicy):
+    """A policy whose every step can be replaced."""
+
+    name: ClassVar[str] = "test.scripted"
+
+    def __init__(self, **steps: Any):
+        self.steps = {
+            "new_builder": lambda: None,
+            "add": lambda: None,
+            "finish": lambda: b"filter",
+            "open": lambda: None,
+            "many": lambda: [True] * 4,
+            "params": dict,
+            **steps,
+        }
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        raise AssertionError("the builder is asked, not the policy")
+
+    def new_builder(self, context: BuildContext) -> Any:
+        self.context = context
+        self.steps["new_builder"]()
+        return ScriptedBuilder(self.steps)
+
+    def open(self, filter: bytes) -> Any:
+        self.steps["open"]()
+        return ScriptedReader(self.steps)
+
+    def params(self) -> Any:
+        return self.steps["params"]()
+
+
+class ScriptedBuilder:
+    """Its ``num_keys`` is what the script says, if it says so."""
+
+    def __init__(self, steps: dict[str, Any]):
+        self.steps = steps
+        if "built_keys" in steps:
+            self.num_keys = steps["built_keys"]
+
+    def add(self, key: bytes) -> None:
+        self.steps["add"]()
+
+    def finish(self) -> Any:
+        return self.steps["finish"]()
+
+
+class ScriptedReader:
+    """Like :class:`ScriptedBuilder`."""
+
+    def __init__(self, steps: dict[str, Any]):
+        self.steps = steps
+        if "read_keys" in steps:
+            self.num_keys = steps["read_keys"]
+
+    def might_contain(self, key: bytes) -> bool:
+        return True
+
+    def might_contain_many(self, keys: list[bytes]) -> Any:
+        keys.clear()  # what is handed to a policy is the policy's
+        return self.steps["many"]()
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def step() -> None:
+        raise error
+
+    return step
+
+
+class TestBuilt:
+    @pytest.mark.parametrize("cls", [cls for cls in BUILTIN if cls.name != "none"])
+    @pytest.mark.parametrize("shape", ["no keys", "the empty key", "repeats", "3000 sorted"])
+    def test_what_is_built_in_is_built(self, cls: type[FilterPolicy], shape: str) -> None:
+        keys = KEY_SETS[shape]
+        result = build(cls(), keys)
+        assert (result.state, result.reason) == ("built", "")
+        assert result.filter is not None
+        assert result.num_keys == (len(keys) if cls.name == "leveldb" else len(set(keys)))
+        block = policies.encode_block(cls(), result.filter, num_keys=result.num_keys)
+        assert all(policies.open_block(block).might_contain_many(keys))
+
+    @given(st.lists(st.binary(max_size=8)))
+    def test_any_keys(self, keys: list[bytes]) -> None:
+        result = build(policies.CuckooPolicy(), keys)
+        assert result.state == "built"
+        assert result.num_keys == len(set(keys))
+
+    def test_the_policy_sees_the_context(self) -> None:
+        policy = Scripted()
+        build(policy)
+        assert policy.context == BuildContext(level=2, expected_keys=4)
+
+    def test_bytes_of_a_filter_are_not_shown(self) -> None:
+        assert "secret" not in repr(BuildResult("built", b"secret", 1))
+
+    @pytest.mark.parametrize(
+        ("counts", "num_keys"),
+        [
+            ({}, 3),
+            ({"built_keys": 4}, 4),
+            ({"built_keys": None, "read_keys": 2}, 2),
+            ({"read_keys": 1}, 1),
+            ({"built_keys": 0}, 3),
+            ({"built_keys": -1}, 3),
+            ({"built_keys": 5}, 3),
+            ({"built_keys": True}, 3),
+            ({"built_keys": 2.0, "read_keys": "2"}, 3),
+            ({"built_keys": 2**70, "read_keys": 2}, 2),
+        ],
+    )
+    def test_a_count_is_believed_where_it_can_be_right(
+        self, counts: dict[str, Any], num_keys: int
+    ) -> None:
+        assert build(Scripted(**counts)) == BuildResult("built", b"filter", num_keys)
+
+    def test_a_count_of_no_keys_is_none(self) -> None:
+        policy = Scripted(many=list, built_keys=7)
+        assert build(policy, []) == BuildResult("built", b"filter", 0)
+
+    def test_no_bytes_for_no_keys(self) -> None:
+        result = build(Scripted(many=list, finish=bytes), [])
+        assert result == BuildResult("built", b"", 0)
+
+
+class TestDeclined:
+    def test_none_is_an_answer(self) -> None:
+        result = build(policies.NoFilterPolicy())
+        assert result == BuildResult("declined", reason="policy 'none' declined 4 keys")
+
+
+class TestFailed:
+    @pytest.mark.parametrize(
+        ("step", "cause"),
+        [
+            ("new_builder", r"raised in new_builder\(\)"),
+            ("add", r"raised in add\(\)"),
+            ("finish", r"raised in finish\(\)"),
+            ("open", "raised while its filter was verified"),
+            ("many", "raised while its filter was verified"),
+            ("params", "raised while its filter was verified.*cannot be named in a block"),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "error",
+        [ZeroDivisionError("oops"), MemoryError("oops"), RecursionError("oops"), KeyError("oops")],
+        ids=lambda error: type(error).__name__,
+    )
+    def test_an_exception_of_the_policy(self, step: str, cause: str, error: Exception) -> None:
+        result = build(Scripted(**{step: raising(error)}))
+        assert (result.state, result.filter, result.num_keys) == ("failed", None, 0)
+        expected = f"policy 'test.scripted' {cause}.*{type(error).__name__}: '?oops"
+        assert re.fullmatch(expected + "'?", result.reason)
+
+    @pytest.mark.parametrize("step", ["new_builder", "add", "finish", "open", "many", "params"])
+    def test_an_interrupt_passes(self, step: str) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            build(Scripted(**{step: raising(KeyboardInterrupt())}))
+
+    @pytest.mark.parametrize(
+        ("script", "reason"),
+        [
+            ({"finish": lambda: "text"}, "finished with str, not with bytes or None"),
+            ({"finish": lambda: bytearray(b"x")}, "finished with bytearray, not with bytes"),
+            ({"finish": lambda: 0}, "finished with int, not with bytes or None"),
+            ({"finish": bytes}, "finished with no bytes for 4 keys"),
+            ({"many": lambda: [True] * 3}, "gave 3 answers for 4 keys"),
+            ({"many": lambda: [True] * 5}, "gave 5 answers for 4 keys"),
+            ({"many": lambda: [True, False, None, True]}, "misses 2 of its 4 keys"),
+            ({"many": lambda: "abcd"}, "answered many keys with str, not with a list"),
+            ({"many": lambda: None}, "answered many keys with NoneType"),
+            ({"params": lambda: {"x": b""}}, "cannot be named in a block"),
+        ],
+    )
+    def test_a_wrong_result(self, script: dict[str, Any], reason: str) -> None:
+        result = build(Scripted(**script))
+        assert (result.state, result.filter, result.num_keys) == ("failed", None, 0)
+        assert result.reason.startswith("policy 'test.scripted' ")
+        assert reason in result.reason
+
+    def test_a_reader_that_is_none(self) -> None:
+        class NoReader(Scripted):
+            def open(self, filter: bytes) -> Any:
+                return None
+
+        assert "AttributeError" in build(NoReader()).reason
+
+    def test_a_failed_builder_goes_on_taking_keys(self) -> None:
+        calls: list[int] = []
+
+        def add() -> None:
+            calls.append(1)
+            raise ValueError("full")
+
+        result = build(Scripted(add=add))
+        assert result.reason == "policy 'test.scripted' raised in add(): ValueError: full"
+        assert len(calls) == 1
+
+
+class TestMisuse:
+    @pytest.mark.parametrize("policy", [policies.BlockedPolicy(), Scripted(add=raising(OSError()))])
+    def test_a_finished_builder_is_finished(self, policy: FilterPolicy) -> None:
+        builder = VerifiedBuilder(policy, BuildContext())
+        builder.add(b"a")
+        builder.finish()
+        with pytest.raises(ValueError, match="has finished"):
+            builder.add(b"a")
+        with pytest.raises(ValueError, match="has finished"):
+            builder.finish()
