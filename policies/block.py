@@ -1,0 +1,278 @@
+"""The self-describing block: a filter's bytes, and what a reader needs to know to open them.
+
+All integers are little-endian::
+
+    4  magic "LSMF"                        u64  number of keys
+    u8 version                             u64  length, then the filter's own bytes
+    u8 flags (bit 0: empty set)            u64  XXH3-64 of all before
+    u8 length, then the policy's name
+    u16 length, then its parameters in canonical JSON
+
+Magic first and checksum last hold for every future version. A filter of no bytes can only be the
+empty set's, and is read as such without its policy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from xxhash import xxh3_64_intdigest
+
+from filters.errors import CorruptFilterError, UnsupportedVersionError
+from filters.hashing import MASK64, key_bytes
+from filters.header import immutable_view
+from filters.wishes import checked_int
+from policies import registry
+from policies.contract import NAME, FilterPolicy, FilterReader
+from policies.errors import CorruptBlockError, PluginError, cause
+from policies.parameters import parameter_names
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+MAGIC = b"LSMF"
+VERSION = 1
+EMPTY = 0b1
+
+_CHECKSUM_BYTES = 8
+_VERSION_AT = len(MAGIC)
+_LEAST_BYTES = len(MAGIC) + 1 + _CHECKSUM_BYTES
+
+
+@attrs.frozen(kw_only=True)
+class BlockDescription:
+    """What a block says about itself. ``bits_per_key`` is None for the empty set."""
+
+    version: int
+    policy: str
+    params: dict[str, Any] = attrs.field(hash=False)
+    num_keys: int
+    payload_bytes: int
+    total_bytes: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the filter is one of no keys."""
+        return self.num_keys == 0
+
+    @property
+    def bits_per_key(self) -> float | None:
+        """The filter's own bits over the number of keys, without this envelope."""
+        return self.payload_bytes * 8 / self.num_keys if self.num_keys else None
+
+
+class EmptyReader:
+    """The filter of no keys: answers "no" to every key."""
+
+    __slots__ = ()
+    num_keys = 0
+
+    def might_contain(self, key: Buffer) -> bool:
+        """False."""
+        key_bytes(key)
+        return False
+
+    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
+        """False for each."""
+        return [self.might_contain(key) for key in keys]
+
+
+def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> bytes:
+    """The block of a filter that this policy created of so many keys."""
+    checked_int("num_keys", num_keys, 0, MASK64)
+    payload = immutable_view(filter)
+    if num_keys and not payload:
+        raise ValueError(
+            f"a filter of {num_keys} keys has no bytes: only the filter of an empty set may"
+        )
+    body = b"".join(
+        (
+            MAGIC,
+            bytes((VERSION, 0 if num_keys else EMPTY)),
+            encode_identity(policy),
+            num_keys.to_bytes(8, "little"),
+            len(payload).to_bytes(8, "little"),
+            payload,
+        )
+    )
+    return body + xxh3_64_intdigest(body).to_bytes(_CHECKSUM_BYTES, "little")
+
+
+def encode_identity(policy: FilterPolicy) -> bytes:
+    """The fields that name a policy and its parameters; PluginError if a block cannot hold them."""
+    try:
+        params = policy.params()
+        if not NAME.fullmatch(policy.name):
+            raise ValueError(f"the name {policy.name!r} is not allowed")
+        if not isinstance(params, dict):
+            raise TypeError(f"params() returned {type(params).__name__}, not a dict")
+        text = json.dumps(
+            params, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+        ).encode()
+        if len(text) > 0xFFFF:
+            raise ValueError(f"its parameters take {len(text)} bytes, allowed are {0xFFFF}")
+    except Exception as error:
+        raise PluginError(
+            f"filter policy {type(policy).__qualname__} cannot be named in a block: {cause(error)}"
+        ) from error
+    name = policy.name.encode()
+    return bytes((len(name),)) + name + len(text).to_bytes(2, "little") + text
+
+
+def open_block(block: Buffer) -> FilterReader:
+    """A reader of the filter in a block, by the policy that the block names.
+
+    A policy with ``takes_views`` gets a view into the block where that is immutable, any other
+    policy gets ``bytes``. Raises CorruptBlockError for bytes that are no block or whose filter its
+    policy finds damaged, UnsupportedVersionError for a newer format, UnknownPolicyError and
+    DuplicatePolicyError for a name that does not lead to one policy, and PluginError where that
+    policy fails.
+    """
+    description, payload = _parse(block)
+    if not payload:
+        return EmptyReader()
+    cls = registry.lookup(description.policy)
+    where = f"filter policy {description.policy!r} ({cls.__module__}.{cls.__qualname__})"
+    try:
+        policy = _reading_instance(cls, description.params)
+        data: Any = payload if cls.takes_views else payload.tobytes()
+        reader = policy.open(data)
+    except CorruptFilterError as error:
+        raise CorruptBlockError(
+            f"a block's checksum is right, its filter is not: {error}"
+        ) from error
+    except UnsupportedVersionError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{where} failed to open a filter: {cause(error)}") from error
+    for method in ("might_contain", "might_contain_many"):
+        if not callable(getattr(reader, method, None)):
+            raise PluginError(
+                f"{where} opened a filter as {type(reader).__name__}, which has no {method}()"
+            )
+    return reader
+
+
+def describe_block(block: Buffer) -> BlockDescription:
+    """What a block says about itself; its policy need not be known here."""
+    return _parse(block)[0]
+
+
+def _reading_instance(cls: type[FilterPolicy], params: dict[str, Any]) -> FilterPolicy:
+    """Any instance, for any answers for all bytes of its name.
+
+    Without parameters where the class allows that; else with the block's, those of them that this
+    release of the policy knows.
+    """
+    try:
+        return cls()
+    except Exception:  # a parameter without a default: TypeError, or what a plug-in likes to raise
+        known = parameter_names(cls)
+        return cls(**{name: params[name] for name in params if known is None or name in known})
+
+
+def _parse(block: Buffer) -> tuple[BlockDescription, memoryview]:
+    """The description and a view of the payload. Order of trust: checksum, version, structure."""
+    view = immutable_view(block)
+    if len(view) < _LEAST_BYTES:
+        raise CorruptBlockError(
+            f"filter block is cut short: {len(view)} bytes, the smallest one has {_LEAST_BYTES}"
+        )
+    if view[: len(MAGIC)] != MAGIC:
+        raise CorruptBlockError(
+            f"not a filter block: bytes 0 to 3 are {bytes(view[:4])!r}, expected {MAGIC!r}"
+        )
+    body, checksum = view[:-_CHECKSUM_BYTES], view[-_CHECKSUM_BYTES:]
+    if xxh3_64_intdigest(body) != int.from_bytes(checksum, "little"):
+        raise CorruptBlockError(
+            f"filter block of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
+        )
+    if body[_VERSION_AT] != VERSION:
+        raise UnsupportedVersionError(
+            f"filter block has format version {body[_VERSION_AT]} (byte {_VERSION_AT}); "
+            f"this release reads {VERSION}: upgrade lsm-filters"
+        )
+    return _parse_fields(_Fields(body, _VERSION_AT + 1), total_bytes=len(view))
+
+
+def _parse_fields(fields: _Fields, total_bytes: int) -> tuple[BlockDescription, memoryview]:
+    flags = fields.number(1, "flags")
+    name = _decode_name(fields.take(fields.number(1, "name length"), "name"))
+    params = _decode_params(fields.take(fields.number(2, "parameter length"), "parameters"))
+    num_keys = fields.number(8, "number of keys")
+    payload = fields.take(fields.number(8, "filter length"), "filter")
+    fields.end()
+    if flags != (EMPTY if num_keys == 0 else 0):
+        raise CorruptBlockError(
+            f"filter block has flags {flags:#04x} (byte 5) with {num_keys} keys: "
+            "bit 0 says that the set is empty, the other bits are reserved"
+        )
+    if num_keys and not payload:
+        raise CorruptBlockError(f"filter block has {num_keys} keys and a filter of no bytes")
+    description = BlockDescription(
+        version=VERSION,
+        policy=name,
+        params=params,
+        num_keys=num_keys,
+        payload_bytes=len(payload),
+        total_bytes=total_bytes,
+    )
+    return description, payload
+
+
+def _decode_name(name: memoryview) -> str:
+    text = str(name, "ascii", "replace")
+    if not NAME.fullmatch(text):
+        raise CorruptBlockError(
+            f"filter block names {bytes(name)!r}, which no policy can be called"
+        )
+    return text
+
+
+def _decode_params(params: memoryview) -> dict[str, Any]:
+    try:
+        decoded = json.loads(str(params, "utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptBlockError(
+            f"filter block has parameters that are not JSON: {cause(error)}"
+        ) from error
+    if not isinstance(decoded, dict):
+        raise CorruptBlockError(
+            f"filter block has parameters that are a JSON {type(decoded).__name__}, not an object"
+        )
+    return decoded
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+class _Fields:
+    """A cursor over a block's body that checks every length before it trusts it."""
+
+    def __init__(self, body: memoryview, start: int):
+        self._body = body
+        self._at = start
+
+    def take(self, length: int, what: str) -> memoryview:
+        end = self._at + length
+        if end > len(self._body):
+            raise CorruptBlockError(
+                f"filter block is malformed: the {what} would take bytes {self._at} to {end}, "
+                f"and its fields end at {len(self._body)}"
+            )
+        taken = self._body[self._at : end]
+        self._at = end
+        return taken
+
+    def number(self, width: int, what: str) -> int:
+        return int.from_bytes(self.take(width, what), "little")
+
+    def end(self) -> None:
+        if self._at != len(self._body):
+            raise CorruptBlockError(
+                f"filter block is malformed: {len(self._body) - self._at} bytes follow the filter"
+            )

@@ -1,0 +1,452 @@
+"""The self-describing block: what it says, and that nothing damaged is ever believed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
+
+import filters
+import policies
+from filters.errors import FilterError
+from policies import (
+    CorruptBlockError,
+    FilterPolicy,
+    FilterReader,
+    PluginError,
+    UnknownPolicyError,
+    UnsupportedVersionError,
+    describe_block,
+    encode_block,
+    open_block,
+)
+from policies.builtin import BUILTIN
+
+KEYS = [b"key%d" % number for number in range(20)]
+NAMES = [cls.name for cls in BUILTIN if cls.name != "none"]
+
+
+def block_of(name: str, keys: Sequence[bytes] = KEYS, **params: Any) -> bytes:
+    policy = policies.create(name, **params)
+    filter = policy.create_filter(keys)
+    assert filter is not None
+    return encode_block(policy, filter, num_keys=len(set(keys)))
+
+
+def sealed(body: bytes) -> bytes:
+    """The body with the checksum that makes it an intact block, whatever it says."""
+    return body + xxh3_64_intdigest(body).to_bytes(8, "little")
+
+
+def forged(
+    *,
+    magic: bytes = b"LSMF",
+    version: int = 1,
+    flags: int | None = None,
+    name: bytes = b"leveldb",
+    name_length: int | None = None,
+    params: bytes = b"{}",
+    params_length: int | None = None,
+    num_keys: int = 1,
+    payload: bytes = b"\xff" * 9,
+    payload_length: int | None = None,
+    after: bytes = b"",
+) -> bytes:
+    """An intact block that says whatever it is told to."""
+
+    def length(given: int | None, field: bytes, width: int) -> bytes:
+        return (len(field) if given is None else given).to_bytes(width, "little")
+
+    flags = (0 if num_keys else 1) if flags is None else flags
+    return sealed(
+        magic
+        + bytes((version, flags))
+        + length(name_length, name, 1)
+        + name
+        + length(params_length, params, 2)
+        + params
+        + num_keys.to_bytes(8, "little")
+        + length(payload_length, payload, 8)
+        + payload
+        + after
+    )
+
+
+class TestLayout:
+    def test_the_bytes_are_as_documented(self) -> None:
+        policy = policies.LevelDBPolicy(num_probes=3)
+        filter = policy.create_filter([b"a"])
+        body = (
+            b'LSMF\x01\x00\x07leveldb\x23\x00{"bits_per_key":10,"num_probes":3}'.replace(
+                b"\x23", b"\x22"
+            )
+            + b"\x01\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00"
+            + filter
+        )
+        assert encode_block(policy, filter, num_keys=1) == sealed(body)
+
+    def test_parameters_are_canonical(self) -> None:
+        described = block_of("rocksdb", bits_per_key=10.0)
+        assert b'{"bits_per_key":10,"optimize_filters_for_memory":true}' in described
+        assert described == block_of("rocksdb", bits_per_key=10)
+
+    def test_text_is_written_as_utf8(self) -> None:
+        policy = AnyParams({"ä": "ö", "a": [1.5, None, True]})
+        block = encode_block(policy, b"x", num_keys=1)
+        assert '{"a":[1.5,null,true],"ä":"ö"}'.encode() in block
+        assert describe_block(block).params == {"ä": "ö", "a": [1.5, None, True]}
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_block_describes_itself(self, name: str) -> None:
+        policy = policies.create(name)
+        filter = policy.create_filter(KEYS)
+        assert filter is not None
+        described = describe_block(encode_block(policy, filter, num_keys=20))
+        assert described.version == 1
+        assert described.policy == name
+        assert described.params == policy.params()
+        assert described.num_keys == 20
+        assert not described.is_empty
+        assert described.payload_bytes == len(filter)
+        overhead = 4 + 1 + 1 + 1 + len(name) + 2 + 8 + 8 + 8
+        params = json.dumps(policy.params(), separators=(",", ":"))
+        assert described.total_bytes == len(filter) + overhead + len(params)
+        assert described.bits_per_key == len(filter) * 8 / 20
+        assert hash(described) == hash(attrs.evolve(described))
+
+    def test_the_empty_set_has_no_bits_per_key(self) -> None:
+        described = describe_block(block_of("blocked", []))
+        assert described.is_empty
+        assert described.bits_per_key is None
+
+    def test_a_block_of_an_unknown_policy_describes_itself(self) -> None:
+        described = describe_block(forged(name=b"acme.lost", params=b'{"width":3}'))
+        assert (described.policy, described.params) == ("acme.lost", {"width": 3})
+
+
+class TestReading:
+    @given(
+        keys=st.lists(st.binary(max_size=20), max_size=50),
+        name=st.sampled_from(NAMES),
+    )
+    def test_a_round_trip(self, keys: list[bytes], name: str) -> None:
+        policy = policies.create(name)
+        filter = policy.create_filter(keys)
+        assert filter is not None
+        reader = open_block(encode_block(policy, filter, num_keys=len(set(keys))))
+        assert all(reader.might_contain_many(keys))
+
+    def test_built_in_readers_are_views_of_the_block(self) -> None:
+        block = block_of("blocked")
+        reader = open_block(block)
+        assert isinstance(reader, filters.BlockedBloomFilter)
+        assert reader.num_keys == 20
+
+    def test_a_block_that_changes_later_is_copied_first(self) -> None:
+        block = bytearray(block_of("leveldb"))
+        reader = open_block(block)
+        block[:] = bytes(len(block))
+        assert all(reader.might_contain_many(KEYS))
+
+    def test_a_policy_without_views_gets_bytes(self, taught: type[Taught]) -> None:
+        open_block(encode_block(taught(), b"payload", num_keys=1))
+        open_block(memoryview(encode_block(taught(), b"payload", num_keys=1)))
+        assert taught.opened == [b"payload", b"payload"]
+        assert {type(each) for each in taught.opened} == {bytes}
+
+    def test_a_filter_of_no_bytes_is_the_empty_set(self) -> None:
+        block = encode_block(policies.RocksDBPolicy(), b"", num_keys=0)
+        reader = open_block(block)
+        assert reader.might_contain(b"a") is False
+        assert reader.might_contain_many([b"a", b"b"]) == [False, False]
+        assert getattr(reader, "num_keys", None) == 0
+        with pytest.raises(TypeError, match="encode it first"):
+            reader.might_contain("a")  # type: ignore[arg-type]
+
+    def test_an_empty_set_with_bytes_is_read_by_its_policy(self, taught: type[Taught]) -> None:
+        open_block(encode_block(taught(), b"nothing in here", num_keys=0))
+        assert taught.opened == [b"nothing in here"]
+
+    def test_an_unknown_policy_is_named(self) -> None:
+        with pytest.raises(UnknownPolicyError, match=r"'acme\.lost'"):
+            open_block(forged(name=b"acme.lost"))
+
+    @pytest.mark.parametrize(
+        "params",
+        [b'{"bits_per_key":10,"invented_later":true}', b'{"bits_per_key":1000000}', b'{"fpr":"?"}'],
+    )
+    def test_parameters_of_another_release_do_not_matter(self, params: bytes) -> None:
+        assert open_block(forged(params=params)).might_contain(b"a")
+
+    def test_required_parameters_come_from_the_block(self, taught: type[Taught]) -> None:
+        taught.needs_width = True
+        open_block(encode_block(taught(width=3), b"x", num_keys=1))
+        with pytest.raises(PluginError, match=r"'test\.taught'.*needs a width"):
+            open_block(forged(name=b"test.taught"))
+
+
+class Taught(FilterPolicy):
+    """A plug-in that does in ``open`` what a test tells it to."""
+
+    name: ClassVar[str] = "test.taught"
+    opened: ClassVar[list[object]]
+    error: ClassVar[BaseException | None]
+    reader: ClassVar[Any]
+    needs_width: ClassVar[bool]
+
+    def __init__(self, *, width: int | None = None):
+        if self.needs_width and width is None:
+            raise TypeError("needs a width")
+        self.width = width
+
+    def params(self) -> dict[str, Any]:
+        return {} if self.width is None else {"width": self.width}
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b"filter"
+
+    def open(self, filter: bytes) -> FilterReader:
+        type(self).opened.append(filter)
+        if self.error is not None:
+            raise self.error
+        reader: FilterReader = self.reader
+        return reader
+
+
+@pytest.fixture
+def taught() -> Iterator[type[Taught]]:
+    """The class, registered and with nothing taught to it yet."""
+
+    class Fresh(Taught):
+        opened: ClassVar[list[object]] = []
+        error: ClassVar[BaseException | None] = None
+        reader: ClassVar[Any] = policies.NoFilterPolicy().open(b"")
+        needs_width: ClassVar[bool] = False
+
+    policies.register(Fresh, replace=True)
+    yield Fresh
+    policies.registry._REGISTRY._registered.pop(Fresh.name)
+
+
+class AnyParams(Taught):
+    """A plug-in whose parameters are what they should not be."""
+
+    def __init__(self, params: Any):
+        self._params = params
+
+    def params(self) -> Any:
+        return self._params
+
+
+class TestDamage:
+    @pytest.mark.parametrize("name", NAMES)
+    def test_every_single_flipped_bit_is_noticed(self, name: str) -> None:
+        block = block_of(name)
+        assert all(open_block(block).might_contain_many(KEYS))
+        for position in range(len(block)):
+            for bit in range(8):
+                flipped = bytearray(block)
+                flipped[position] ^= 1 << bit
+                with pytest.raises(CorruptBlockError):
+                    open_block(flipped)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_every_truncation_is_noticed(self, name: str) -> None:
+        block = block_of(name)
+        for length in range(len(block)):
+            with pytest.raises(CorruptBlockError):
+                open_block(block[:length])
+            with pytest.raises(CorruptBlockError):
+                open_block(block[length + 1 :])
+
+    @given(st.binary(max_size=200))
+    @example(b"")
+    @example(b"LSMF")
+    def test_random_bytes_are_no_block(self, data: bytes) -> None:
+        with pytest.raises(CorruptBlockError):
+            open_block(data)
+
+    @given(st.binary(max_size=120), st.booleans())
+    def test_random_bytes_with_a_right_checksum_are_an_answer_or_an_error(
+        self, data: bytes, versioned: bool
+    ) -> None:
+        block = sealed(b"LSMF" + (b"\x01" if versioned else b"") + data)
+        try:
+            reader = open_block(block)
+        except FilterError:
+            return
+        reader.might_contain(b"a")
+
+    def test_random_fields_with_a_right_checksum_are_an_answer_or_an_error(
+        self, rng: random.Random
+    ) -> None:
+        block = block_of("leveldb")[:-8]
+        for _ in range(3000):
+            changed = bytearray(block)
+            for _ in range(rng.randint(1, 3)):
+                changed[rng.randrange(4, len(block))] = rng.randrange(256)
+            try:
+                reader = open_block(sealed(bytes(changed)))
+            except FilterError:
+                continue
+            reader.might_contain(b"a")
+
+    @pytest.mark.parametrize("version", [0, 2, 255])
+    def test_a_future_version_is_not_taken_for_damage(self, version: int) -> None:
+        with pytest.raises(UnsupportedVersionError, match=f"version {version}.*reads 1: upgrade"):
+            open_block(sealed(b"LSMF" + bytes((version,)) + b"anything"))
+        with pytest.raises(UnsupportedVersionError):
+            describe_block(sealed(b"LSMF" + bytes((version,))))
+
+    def test_the_checksum_comes_before_the_version(self) -> None:
+        block = bytearray(block_of("leveldb"))
+        block[4] = 2
+        with pytest.raises(CorruptBlockError, match="XXH3-64 checksum does not match"):
+            open_block(block)
+
+    def test_no_buffer_at_all(self) -> None:
+        with pytest.raises(TypeError, match="not str"):
+            open_block("LSMF")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            ({"magic": b"LSFB"}, r"bytes 0 to 3 are b'LSFB', expected b'LSMF'"),
+            ({"name_length": 255}, r"the name would take bytes 7 to 262"),
+            ({"params_length": 0xFFFF}, r"the parameters would take bytes 16 to 65551"),
+            (
+                {"payload_length": 2**64 - 1},
+                r"the filter would take bytes 34 to 18446744073709551649",
+            ),
+            ({"payload_length": 10}, r"the filter would take bytes 34 to 44.*end at 43"),
+            ({"payload_length": 2**31}, r"the filter would take bytes"),
+            ({"payload_length": 8}, r"1 bytes follow the filter"),
+            ({"after": b"more"}, r"4 bytes follow the filter"),
+            ({"flags": 2}, r"flags 0x02 \(byte 5\) with 1 keys"),
+            ({"flags": 0x80}, r"flags 0x80"),
+            ({"flags": 1}, r"flags 0x01 \(byte 5\) with 1 keys"),
+            ({"flags": 0, "num_keys": 0}, r"flags 0x00 \(byte 5\) with 0 keys"),
+            ({"payload": b""}, r"1 keys and a filter of no bytes"),
+            ({"name": b""}, r"names b''"),
+            ({"name": b"\xff\xfe"}, r"names b'\\xff\\xfe'"),
+            ({"name": b"Level DB"}, r"names b'Level DB'"),
+            ({"name": b"x" * 65}, r"names b'x+'"),
+            ({"params": b""}, r"parameters that are not JSON"),
+            ({"params": b"{"}, r"parameters that are not JSON"),
+            ({"params": b"\xff"}, r"parameters that are not JSON: UnicodeDecodeError"),
+            ({"params": b"[1]"}, r"parameters that are a JSON list, not an object"),
+            ({"params": b"null"}, r"a JSON NoneType"),
+            ({"params": b'{"x":NaN}'}, r"not JSON.*NaN"),
+            ({"params": b'{"x":-Infinity}'}, r"not JSON.*-Infinity"),
+            ({"params": b"[" * 65000}, r"not JSON: RecursionError"),
+            ({"params": b'{"a":' * 13000}, r"not JSON: RecursionError"),
+            ({"params": b'{"x":' + b"9" * 60000 + b"}"}, r"not JSON: ValueError"),
+        ],
+        ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+    )
+    def test_intact_blocks_that_say_what_cannot_be(
+        self, fields: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(CorruptBlockError, match=message):
+            open_block(forged(**fields))
+        with pytest.raises(CorruptBlockError):
+            describe_block(forged(**fields))
+
+    def test_a_body_that_ends_within_its_fixed_fields(self) -> None:
+        whole = forged()[:-8]
+        for length in range(5, len(whole)):
+            with pytest.raises(CorruptBlockError, match=r"malformed|follow"):
+                open_block(sealed(whole[:length]))
+
+    @pytest.mark.parametrize("name", ["classic", "counting", "cuckoo", "blocked", "binary-fuse"])
+    def test_a_damaged_filter_in_an_intact_block(self, name: str) -> None:
+        policy = policies.create(name)
+        filter = bytearray(policy.create_filter(KEYS) or b"")
+        filter[len(filter) // 2] ^= 1
+        with pytest.raises(CorruptBlockError, match="checksum is right, its filter is not") as info:
+            open_block(encode_block(policy, filter, num_keys=20))
+        assert isinstance(info.value.__cause__, filters.CorruptFilterError)
+
+    def test_a_filter_of_a_newer_family_version(self) -> None:
+        policy = policies.BlockedPolicy()
+        body = bytearray(policy.create_filter(KEYS)[:-8])
+        body[5] = 9
+        with pytest.raises(UnsupportedVersionError, match="blocked filter has format version 9"):
+            open_block(encode_block(policy, sealed(bytes(body)), num_keys=20))
+
+
+class TestPlugins:
+    def test_an_exception_in_open_is_the_plugins(self, taught: type[Taught]) -> None:
+        taught.error = ZeroDivisionError("by zero")
+        with pytest.raises(PluginError, match=r"'test\.taught' \(.*Fresh\).*ZeroDivisionError"):
+            open_block(encode_block(taught(), b"x", num_keys=1))
+
+    def test_memory_that_a_plugin_asks_for_in_vain_is_the_plugins(
+        self, taught: type[Taught]
+    ) -> None:
+        taught.error = MemoryError()
+        with pytest.raises(PluginError, match="MemoryError"):
+            open_block(encode_block(taught(), b"x", num_keys=1))
+
+    def test_damage_that_a_plugin_finds_is_damage(self, taught: type[Taught]) -> None:
+        taught.error = filters.CorruptFilterError("holes in it")
+        with pytest.raises(CorruptBlockError, match="holes in it"):
+            open_block(encode_block(taught(), b"x", num_keys=1))
+
+    def test_an_interrupt_is_nobodys(self, taught: type[Taught]) -> None:
+        taught.error = KeyboardInterrupt()
+        with pytest.raises(KeyboardInterrupt):
+            open_block(encode_block(taught(), b"x", num_keys=1))
+
+    @pytest.mark.parametrize("reader", [None, 3, object()])
+    def test_what_is_no_reader_is_refused(self, taught: type[Taught], reader: object) -> None:
+        taught.reader = reader
+        with pytest.raises(PluginError, match=r"which has no might_contain\(\)"):
+            open_block(encode_block(taught(), b"x", num_keys=1))
+
+
+class TestEncoding:
+    @pytest.mark.parametrize("num_keys", [-1, 2**64])
+    def test_a_count_out_of_range(self, num_keys: int) -> None:
+        with pytest.raises(ValueError, match="num_keys is out of range"):
+            encode_block(policies.LevelDBPolicy(), b"x", num_keys=num_keys)
+
+    def test_a_count_that_is_none(self) -> None:
+        with pytest.raises(TypeError, match="num_keys is an int"):
+            encode_block(policies.LevelDBPolicy(), b"x", num_keys=None)  # type: ignore[arg-type]
+
+    def test_a_filter_that_is_no_bytes(self) -> None:
+        with pytest.raises(TypeError, match="not str"):
+            encode_block(policies.LevelDBPolicy(), "x", num_keys=1)  # type: ignore[arg-type]
+
+    def test_a_filter_of_no_bytes_for_some_keys(self) -> None:
+        with pytest.raises(ValueError, match="a filter of 3 keys has no bytes"):
+            encode_block(policies.LevelDBPolicy(), b"", num_keys=3)
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"x": float("nan")}, "ValueError"),
+            ({"x": b"bytes"}, "TypeError"),
+            ({"x": "\ud800"}, "UnicodeEncodeError"),
+            (["x"], r"params\(\) returned list, not a dict"),
+            ({"x": "y" * 65536}, "its parameters take 65544 bytes, allowed are 65535"),
+        ],
+    )
+    def test_parameters_that_are_no_json(self, params: Any, message: str) -> None:
+        with pytest.raises(PluginError, match=f"AnyParams cannot be named in a block.*{message}"):
+            encode_block(AnyParams(params), b"x", num_keys=1)
+
+    def test_a_name_that_is_none(self) -> None:
+        class Shouting(AnyParams):
+            name: ClassVar[str] = "ACME"
+
+        with pytest.raises(PluginError, match=r"Shouting.*'ACME' is not allowed"):
+            encode_block(Shouting({}), b"x", num_keys=1)
