@@ -1,0 +1,72 @@
+"""The contract between an LSM engine and its filters: policies, blocks, plug-ins, levels.
+
+::
+
+    policy = policies.create("cuckoo", fpr=0.001)
+    block = policies.encode_block(policy, policy.create_filter(keys), num_keys=len(keys))
+    policies.open_block(block).might_contain(key)      # the block says which policy reads it
+
+    levels = policies.load("lsm.toml", levels=7)       # levels[3] is the policy of level 3
+"""
+
+from __future__ import annotations
+
+from policies.block import BlockDescription, describe_block, encode_block, open_block
+from policies.builtin import (
+    BinaryFusePolicy,
+    BlockedPolicy,
+    ClassicPolicy,
+    CountingPolicy,
+    CuckooPolicy,
+    LevelDBPolicy,
+    NoFilterPolicy,
+    RocksDBPolicy,
+)
+from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
+from policies.errors import (
+    CorruptBlockError,
+    DuplicatePolicyError,
+    PluginError,
+    PolicyConfigError,
+    UnknownParameterError,
+    UnknownPolicyError,
+    UnsupportedVersionError,
+)
+from policies.levels import LevelPolicies, load
+from policies.registry import available, create, lookup, refresh, register
+from policies.verified import BuildResult, VerifiedBuilder
+
+__all__ = [
+    "BinaryFusePolicy",
+    "BlockDescription",
+    "BlockedPolicy",
+    "BuildContext",
+    "BuildResult",
+    "ClassicPolicy",
+    "CorruptBlockError",
+    "CountingPolicy",
+    "CuckooPolicy",
+    "DuplicatePolicyError",
+    "FilterBuilder",
+    "FilterPolicy",
+    "FilterReader",
+    "LevelDBPolicy",
+    "LevelPolicies",
+    "NoFilterPolicy",
+    "PluginError",
+    "PolicyConfigError",
+    "RocksDBPolicy",
+    "UnknownParameterError",
+    "UnknownPolicyError",
+    "UnsupportedVersionError",
+    "VerifiedBuilder",
+    "available",
+    "create",
+    "describe_block",
+    "encode_block",
+    "load",
+    "lookup",
+    "open_block",
+    "refresh",
+    "register",
+]

@@ -1,0 +1,106 @@
+"""Which policy each level of a database uses, and how that is written down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any, Self
+
+import attrs
+
+from filters.wishes import checked_int
+from policies import config
+from policies.config import Choice, toml_key, toml_string
+from policies.contract import FilterPolicy
+
+MAX_LEVELS = 1000
+
+
+@attrs.frozen
+class LevelPolicies:
+    """The policy of every level, from 0 down: ``levels[3]`` is level 3's.
+
+    ``optimize_filters_for_hits`` holds for the whole database: its last level then has no filters.
+    """
+
+    choices: tuple[Choice, ...]
+    optimize_filters_for_hits: bool = False
+
+    @classmethod
+    def from_config(
+        cls, document: Mapping[str, Any], levels: int = 7, source: str = "configuration"
+    ) -> Self:
+        """The selection of a whole configuration document; PolicyConfigError names ``source``."""
+        checked_int("levels", levels, 1, MAX_LEVELS)
+        choices, hits = config.choices(document, levels, source)
+        return cls(tuple(choices), hits)
+
+    @classmethod
+    def uniform(cls, policy: FilterPolicy, levels: int = 7, layout: str = "table") -> Self:
+        """One policy and one layout for every level."""
+        checked_int("levels", levels, 1, MAX_LEVELS)
+        return cls((Choice(policy, layout),) * levels)
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def __getitem__(self, level: int) -> FilterPolicy:
+        return self._choice(level).policy
+
+    def __iter__(self) -> Iterator[FilterPolicy]:
+        return (choice.policy for choice in self.choices)
+
+    def layout(self, level: int) -> str:
+        """Where filters of this level sit: ``"table"`` or ``"block"``."""
+        return self._choice(level).layout
+
+    def with_seed(self, seed: int) -> Self:
+        """The same selection, its policies creating filters under this seed."""
+        seeded = (attrs.evolve(each, policy=each.policy.with_seed(seed)) for each in self.choices)
+        return attrs.evolve(self, choices=tuple(seeded))
+
+    def to_toml(self) -> str:
+        """The selection as a configuration that :func:`load` reads back as an equal one."""
+        usual = max(self.choices, key=self.choices.count)
+        hits = {config.HITS: self.optimize_filters_for_hits}
+        tables = [_table("filters", usual, hits)]
+        for choice, run in groupby(enumerate(self.choices), key=lambda pair: pair[1]):
+            levels = [level for level, _ in run]
+            spec = f"{levels[0]}" if len(levels) == 1 else f"{levels[0]}-{levels[-1]}"
+            if choice != usual:
+                tables.append(_table(f"filters.level.{toml_key(spec)}", choice))
+        return "\n".join(tables)
+
+    def _choice(self, level: int) -> Choice:
+        if not 0 <= level < len(self.choices):
+            raise IndexError(f"there is no level {level}: allowed are 0 to {len(self) - 1}")
+        return self.choices[level]
+
+
+def load(path: str | os.PathLike[str], levels: int = 7) -> LevelPolicies:
+    """The selection that a TOML file makes; PolicyConfigError says what is wrong where in it."""
+    return LevelPolicies.from_config(config.read(path), levels, source=os.fspath(path))
+
+
+def _table(path: str, choice: Choice, more: Mapping[str, Any] | None = None) -> str:
+    policy = choice.policy
+    entries = {"policy": policy.name, **policy.params(), "layout": choice.layout, **(more or {})}
+    lines = (f"{toml_key(key)} = {_toml_value(value)}\n" for key, value in entries.items())
+    return f"[{path}]\n{''.join(lines)}"
+
+
+def _toml_value(value: Any) -> str:
+    """A parameter as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return toml_string(value)
+    if isinstance(value, Mapping):
+        pairs = (f"{toml_key(key)} = {_toml_value(each)}" for key, each in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    raise TypeError(f"a parameter of type {type(value).__name__} cannot be written in TOML")
