@@ -1,0 +1,273 @@
+"""The contract suite over every policy that is built in, and over plug-ins that are installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import filters
+import policies
+from policies import BuildContext, FilterPolicy, FilterReader
+from policies.builtin import BUILTIN
+from policies.testing import ABSENT, KEY_SETS, FilterPolicyContract
+
+BitmapPolicy = policies.lookup("test.bitmap")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "acme-quotient"
+
+
+class TestClassic(FilterPolicyContract):
+    policies = (
+        policies.ClassicPolicy(),
+        policies.ClassicPolicy(fpr=0.001),
+        policies.ClassicPolicy(bits_per_key=4.5, num_probes=2),
+    )
+
+
+class TestCounting(FilterPolicyContract):
+    policies = (policies.CountingPolicy(), policies.CountingPolicy(fpr=0.02, num_probes=3))
+
+
+class TestCuckoo(FilterPolicyContract):
+    policies = (
+        policies.CuckooPolicy(),
+        policies.CuckooPolicy(bits_per_key=20),
+        policies.CuckooPolicy(fpr=0.01),
+    )
+
+
+class TestBlocked(FilterPolicyContract):
+    policies = (
+        policies.BlockedPolicy(),
+        policies.BlockedPolicy(fpr=0.001),
+        policies.BlockedPolicy(bits_per_key=5, num_probes=2),
+    )
+
+
+class TestBinaryFuse(FilterPolicyContract):
+    policies = (policies.BinaryFusePolicy(), policies.BinaryFusePolicy(fingerprint_bits=16))
+
+
+class TestLevelDB(FilterPolicyContract):
+    policies = (
+        policies.LevelDBPolicy(),
+        policies.LevelDBPolicy(fpr=0.01),
+        policies.LevelDBPolicy(bits_per_key=16, num_probes=4),
+    )
+
+
+class TestRocksDB(FilterPolicyContract):
+    policies = (
+        policies.RocksDBPolicy(),
+        policies.RocksDBPolicy(bits_per_key=14.5, optimize_filters_for_memory=False),
+        policies.RocksDBPolicy(fpr=0.001),
+    )
+
+
+class TestNone(FilterPolicyContract):
+    policies = (policies.NoFilterPolicy(),)
+    always_maybe = True
+
+
+class TestInstalledPlugin(FilterPolicyContract):
+    policies = (BitmapPolicy(),)
+
+
+def _example() -> type[FilterPolicy]:
+    """The example's class, imported from its directory under its own module's name."""
+    path = EXAMPLE / "acme_quotient.py"
+    spec = importlib.util.spec_from_file_location("acme_quotient", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["acme_quotient"] = module
+    spec.loader.exec_module(module)
+    cls: type[FilterPolicy] = module.QuotientPolicy
+    return cls
+
+
+QuotientPolicy = _example()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _example_is_installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The example's metadata, as installing it would write them from its pyproject.toml."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    site = tmp_path_factory.mktemp("site")
+    info = site / f"acme_quotient-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
+    entries = project["entry-points"]["lsm.filter_policies"].items()
+    lines = "\n".join(f"{name} = {target}" for name, target in entries)
+    (info / "entry_points.txt").write_text(f"[lsm.filter_policies]\n{lines}\n")
+    added = [str(site), str(EXAMPLE)]
+    sys.path.extend(added)
+    policies.refresh()
+    yield
+    for path in added:
+        sys.path.remove(path)
+    policies.refresh()
+
+
+class TestExamplePlugin(FilterPolicyContract):
+    policies = (QuotientPolicy(), QuotientPolicy(slot_bits=16))  # type: ignore[call-arg]
+
+
+class MostlyKeptPolicy(FilterPolicy):
+    """Breaks the contract: forgets one key in a hundred."""
+
+    name: ClassVar[str] = "test.mostly-kept"
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b"\x00".join(key for number, key in enumerate(keys) if number % 100 != 99)
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return key in filter.split(b"\x00")
+
+
+class TestTheSuiteItself:
+    """That the suite finds what it is there to find."""
+
+    suite = FilterPolicyContract()
+
+    def test_a_lost_key(self) -> None:
+        with pytest.raises(AssertionError, match=r"1 of 100 keys are missed.*key00000099"):
+            self.suite.test_every_key_is_found(MostlyKeptPolicy(), KEY_SETS["100 sorted"])
+
+    def test_a_policy_an_engine_drops(self) -> None:
+        with pytest.raises(AssertionError, match=r"test\.mostly-kept.*misses 1 of its 100 keys"):
+            self.suite.test_an_engine_accepts_it(MostlyKeptPolicy(), KEY_SETS["100 sorted"])
+
+    def test_a_filter_that_never_says_no(self) -> None:
+        class Maybe(MostlyKeptPolicy):
+            def key_may_match(self, key: bytes, filter: bytes) -> bool:
+                return True
+
+        with pytest.raises(AssertionError, match="2000 of 2000 absent keys"):
+            self.suite.test_absent_keys_are_mostly_told_so(Maybe())
+
+    def test_answers_that_depend_on_the_process(self) -> None:
+        with pytest.raises(AssertionError, match=r"does it use hash\(\)"):
+            self.suite.test_another_process_reads(HashPolicy())
+
+    def test_a_builder_that_goes_on(self) -> None:
+        with pytest.raises(pytest.fail.Exception, match=r"finish\(\) after finish\(\)"):
+            self.suite.test_a_builder_finishes_once(EndlessPolicy())
+
+    def test_a_name_that_leads_nowhere(self) -> None:
+        with pytest.raises(policies.UnknownPolicyError, match="mostly-kept"):
+            self.suite.test_the_name_leads_to_the_class(MostlyKeptPolicy())
+
+
+class HashPolicy(MostlyKeptPolicy):
+    """Breaks the contract: ``hash()`` of bytes is another one in every process."""
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b",".join(b"%d" % hash(key) for key in keys)
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return b"%d" % hash(key) in filter.split(b",")
+
+
+class EndlessBuilder:
+    """Takes keys for ever."""
+
+    def add(self, key: bytes) -> None:
+        """Take the next key."""
+
+    def finish(self) -> None:
+        """None, as often as asked."""
+
+
+class EndlessPolicy(MostlyKeptPolicy):
+    """Breaks the contract: its builders do not finish."""
+
+    def new_builder(self, context: BuildContext) -> EndlessBuilder:
+        return EndlessBuilder()
+
+
+class TestDefaults:
+    """What a policy of three members gets for free."""
+
+    def test_key_may_match_and_open_default_to_each_other(self) -> None:
+        class ByOpen(FilterPolicy):
+            name: ClassVar[str] = "test.by-open"
+
+            def create_filter(self, keys: Sequence[bytes]) -> bytes:
+                return policies.BlockedPolicy().create_filter(keys)
+
+            def open(self, filter: bytes) -> FilterReader:
+                return filters.BlockedBloomFilter.from_bytes(filter)
+
+        assert ByOpen().key_may_match(b"a", ByOpen().create_filter([b"a"]))
+        bitmap = BitmapPolicy()
+        reader = bitmap.open(bitmap.create_filter([b"a"]) or b"")
+        assert reader.might_contain(b"a")
+        assert reader.might_contain_many([b"a", b"b"]) == [True, False]
+
+    def test_a_policy_that_cannot_read_is_refused_when_it_is_defined(self) -> None:
+        with pytest.raises(TypeError, match=r"Blind must override key_may_match\(\) or open\(\)"):
+
+            class Blind(FilterPolicy):
+                name: ClassVar[str] = "test.blind"
+
+                def create_filter(self, keys: Sequence[bytes]) -> bytes:
+                    return b"."
+
+    def test_plain_policies_are_equal_by_class_and_have_no_parameters(self) -> None:
+        Other = type("Other", (BitmapPolicy,), {})  # noqa: N806
+        assert BitmapPolicy().params() == {}
+        assert BitmapPolicy() == BitmapPolicy()
+        assert BitmapPolicy() != Other()
+        assert len({BitmapPolicy(), BitmapPolicy()}) == 1
+
+    def test_a_seed_is_ignored_where_there_is_no_use_for_it(self) -> None:
+        policy = BitmapPolicy()
+        assert policy.with_seed(7) is policy
+        assert policies.LevelDBPolicy().with_seed(7) == policies.LevelDBPolicy()
+
+
+def test_the_reader_of_no_filter_answers_maybe() -> None:
+    reader = policies.NoFilterPolicy().open(b"whatever")
+    assert reader.might_contain_many(ABSENT[:3]) == [True] * 3
+    with pytest.raises(TypeError, match="encode it first"):
+        reader.might_contain("text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [cls.name for cls in BUILTIN])
+def test_a_key_that_is_no_bytes_is_refused(name: str) -> None:
+    policy = policies.create(name)
+    if name != "none":
+        with pytest.raises(TypeError, match="encode it first"):
+            policy.create_filter(["text"])  # type: ignore[list-item]
+
+
+def test_two_filters_of_one_policy_share_the_seed_and_not_the_salt() -> None:
+    policy = policies.BlockedPolicy().with_seed(99)
+    first, second = (policy.create_filter(KEY_SETS["100 sorted"]) for _ in range(2))
+    assert first != second
+    assert filters.BlockedBloomFilter.from_bytes(first).digest_seed == 99
+    assert filters.BlockedBloomFilter.from_bytes(second).digest_seed == 99
+
+
+def test_builders_report_what_the_family_counts() -> None:
+    counts = {}
+    for name in ("classic", "counting", "cuckoo", "blocked", "binary-fuse", "leveldb", "rocksdb"):
+        builder = policies.create(name).new_builder(BuildContext())
+        for key in KEY_SETS["repeats"]:
+            builder.add(key)
+        builder.finish()
+        counts[name] = builder.num_keys  # type: ignore[attr-defined]
+    # LevelDB counts every entry; RocksDB leaves out a key that equals the one before it.
+    assert counts.pop("leveldb") == 1500
+    assert set(counts.values()) == {500}
+
+
+def test_counting_is_stored_as_the_classic_filter_it_collapses_to() -> None:
+    filter = policies.CountingPolicy().create_filter(KEY_SETS["100 sorted"])
+    assert filters.ClassicBloomFilter.from_bytes(filter).num_keys == 100
