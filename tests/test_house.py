@@ -1,0 +1,76 @@
+"""The plan of the house: imports go down only, and importing loads nothing that is not needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLOORS = ("filters", "policies", "lsm")
+RUNTIME = {"attrs", "xxhash", "sortedcontainers", "pyfusefilter", "typing_extensions"}
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The top-level packages a module imports, at its top or within its functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively, from {node.module}"
+            yield str(node.module).partition(".")[0]
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_imports_go_down_only(floor: str) -> None:
+    above = set(FLOORS[FLOORS.index(floor) + 1 :]) | {"tests", "benchmarks", "examples"}
+    for path in (ROOT / floor).rglob("*.py"):
+        assert not above & set(imports_of(path)), path
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_only_declared_dependencies_are_imported(floor: str) -> None:
+    allowed = RUNTIME | set(FLOORS) | set(sys.stdlib_module_names)
+    if floor == "policies":
+        # The contract suite for authors of plug-ins; nothing else in the package imports it.
+        allowed |= {"pytest"}
+    for path in (ROOT / floor).rglob("*.py"):
+        assert set(imports_of(path)) <= allowed, path
+
+
+def test_pytest_stays_in_the_contract_suite() -> None:
+    users = [path.name for path in (ROOT / "policies").glob("*.py") if "pytest" in imports_of(path)]
+    assert users == ["testing.py"]
+
+
+def test_families_know_nothing_of_files_and_configurations() -> None:
+    for path in (ROOT / "filters").rglob("*.py"):
+        assert not {"pathlib", "io", "tomllib", "json", "logging"} & set(imports_of(path)), path
+
+
+IMPORT = """
+import sys
+before = set(sys.modules)
+import filters, policies, lsm
+loaded = set(sys.modules) - before
+print(*sorted(loaded))
+"""
+
+
+def test_importing_loads_neither_numpy_nor_metadata_nor_plugins() -> None:
+    fresh = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{IMPORT}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = fresh.stdout.split()
+    assert "policies.registry" in loaded
+    heavy = ("numpy", "importlib.metadata", "pyfusefilter", "cffi", "_cffi_backend")
+    heavy += ("pytest", "hypothesis", "plyvel", "rocksdict", "sortedcontainers", "policies.testing")
+    for module in loaded:
+        assert not module.startswith(heavy), module
