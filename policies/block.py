@@ -101,6 +101,13 @@ def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> byte
     return body + xxh3_64_intdigest(body).to_bytes(_CHECKSUM_BYTES, "little")
 
 
+def canonical_json(params: dict[str, Any]) -> bytes:
+    """The one spelling of parameters: keys sorted, no spaces; ValueError for what JSON lacks."""
+    return json.dumps(
+        params, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    ).encode()
+
+
 def encode_identity(policy: FilterPolicy) -> bytes:
     """The fields that name a policy and its parameters; PluginError if a block cannot hold them."""
     try:
@@ -109,9 +116,7 @@ def encode_identity(policy: FilterPolicy) -> bytes:
             raise ValueError(f"the name {policy.name!r} is not allowed")
         if not isinstance(params, dict):
             raise TypeError(f"params() returned {type(params).__name__}, not a dict")
-        text = json.dumps(
-            params, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
-        ).encode()
+        text = canonical_json(params)
         if len(text) > 0xFFFF:
             raise ValueError(f"its parameters take {len(text)} bytes, allowed are {0xFFFF}")
     except Exception as error:
@@ -235,6 +240,7 @@ def _decode_name(name: memoryview) -> str:
 def _decode_params(params: memoryview) -> dict[str, Any]:
     try:
         decoded = json.loads(str(params, "utf-8"), parse_constant=_refuse_constant)
+        canonical_json(decoded)  # 1e999 and "\\ud800" parse, and could not be written again
     except (ValueError, RecursionError) as error:
         raise CorruptBlockError(
             f"filter block has parameters that are not JSON: {cause(error)}"

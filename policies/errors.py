@@ -44,11 +44,11 @@ class CorruptBlockError(FilterError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known word nearest to this one, or nothing."""
+    """`` (did you mean 'x'?)`` for the known word nearest to this one, or nothing."""
     import difflib  # only a typo needs it
 
     nearest = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def cause(error: BaseException) -> str:

@@ -68,7 +68,8 @@ def only(offers: tuple[Plugin, ...]) -> Plugin:
     """The one plug-in that offers a name; which of two is meant, no order may decide."""
     if len(offers) > 1:
         raise DuplicatePolicyError(
-            f"filter policy {offers[0].name!r} is offered by {' and by '.join(map(str, offers))}: "
+            f"filter policy {offers[0].name!r} is offered by "
+            f"{' and by '.join(sorted(map(str, offers)))}: "
             "uninstall one, or say which by policies.register(cls, replace=True)"
         )
     return offers[0]

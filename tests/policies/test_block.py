@@ -345,6 +345,8 @@ class TestDamage:
             ({"params": b"null"}, r"a JSON NoneType"),
             ({"params": b'{"x":NaN}'}, r"not JSON.*NaN"),
             ({"params": b'{"x":-Infinity}'}, r"not JSON.*-Infinity"),
+            ({"params": b'{"x":1e999}'}, r"not JSON: ValueError: Out of range"),
+            ({"params": b'{"x":"\\ud800"}'}, r"not JSON: UnicodeEncodeError"),
             ({"params": b"[" * 65000}, r"not JSON: RecursionError"),
             ({"params": b'{"a":' * 13000}, r"not JSON: RecursionError"),
             ({"params": b'{"x":' + b"9" * 60000 + b"}"}, r"not JSON: ValueError"),
