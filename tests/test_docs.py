@@ -1,0 +1,98 @@
+"""What README and docs/families.md show runs, and what they state is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import policies
+from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, rocksdb, sizing
+from policies.builtin import BUILTIN
+
+ROOT = Path(__file__).parents[1]
+MODULES: tuple[Any, ...] = (classic, counting, cuckoo, blocked, leveldb, rocksdb, binary_fuse)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+def rows(page: str, heading: str) -> dict[str, list[str]]:
+    """The cells of the table under a heading, by the first word in backquotes of each row."""
+    section = (ROOT / page).read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    table: dict[str, list[str]] = {}
+    for line in section.splitlines():
+        if name := re.match(r"\| `([a-z-]+)`", line):
+            table[name[1]] = [cell.strip() for cell in line.strip("|").split("|")]
+    return table
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/families.md"])
+def test_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    programs = blocks(page, "python")
+    assert programs
+    for program in programs:
+        exec(compile(program, page, "exec"), {})
+
+
+def test_the_first_program_has_about_ten_lines() -> None:
+    program = blocks("README.md", "python")[0]
+    statements = [line for line in program.splitlines() if line and not line.startswith("#")]
+    assert len(statements) <= 13
+
+
+def test_the_configuration_loads(tmp_path: Path) -> None:
+    [text] = blocks("README.md", "toml")
+    path = tmp_path / "lsm.toml"
+    path.write_text(text)
+    names = [policy.name for policy in policies.load(path)]
+    assert names == ["rocksdb"] * 2 + ["blocked"] * 2 + ["binary-fuse"] * 3
+
+
+def test_the_tables_name_every_policy() -> None:
+    assert set(rows("README.md", "The families")) == {cls.name for cls in BUILTIN}
+    assert set(rows("docs/families.md", "In one table")) == set(sizing.MODELS)
+
+
+def test_the_default_sizes_and_rates_are_those_of_the_families() -> None:
+    for family, cells in rows("README.md", "The families").items():
+        if family in {"none", "leveldb"}:
+            continue
+        stated_bits, stated_rate = cells[2], float(cells[3].rstrip(" %")) / 100
+        bits = sizing.bits_per_key(family)
+        assert float(re.findall(r"[0-9.]+", stated_bits)[0]) == pytest.approx(bits, rel=0.01)
+        assert sizing.fpr(family) == pytest.approx(stated_rate, rel=0.03)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.FAMILY)
+def test_ranges_and_defaults_are_those_of_the_code(module: Any) -> None:
+    cells = rows("docs/families.md", "Sizing wishes")[module.FAMILY]
+    stated = re.findall(r"`(\w+)` \(([^)]*)\)", cells[1])
+    wishes = module.WISHES
+    assert [name for name, _ in stated] == list(wishes.ranges)
+    for name, text in stated:
+        numbers = re.findall(r"2\^-16|[0-9.]+(?:e-?[0-9]+)?", text)
+        low, high = (2**-16 if number == "2^-16" else float(number) for number in numbers)
+        assert (low, high) == wishes.ranges[name]
+    assert cells[2] == f"`{wishes.default.name}={wishes.default.value:g}`"
+    probes = re.search(r"`num_probes` 1 to ([0-9]+)", cells[3])
+    assert (int(probes[1]) if probes else 0) == wishes.max_probes
+
+
+def test_the_comparison_at_one_percent_is_what_sizing_says() -> None:
+    for family, cells in rows("docs/families.md", "In one table").items():
+        if family in {"leveldb", "binary-fuse"}:
+            continue
+        for cell, fpr in ((cells[1], 0.01), (cells[2], 0.001)):
+            bits = sizing.bits_per_key(family, fpr=fpr)
+            assert float(cell.split()[0]) == pytest.approx(bits, rel=0.006)
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
