@@ -27,7 +27,10 @@ def key_bytes(key: Buffer) -> bytes:
     try:
         return memoryview(key).tobytes()
     except TypeError:
-        advice = "encode it first, e.g. key.encode()" if isinstance(key, str) else "pass bytes"
+        advice = {
+            str: "encode it first, e.g. key.encode()",
+            int: "pass bytes, and a single key in a list",
+        }.get(type(key), "pass bytes")
         raise TypeError(f"a key is bytes-like, not {type(key).__name__}: {advice}") from None
 
 

@@ -99,6 +99,16 @@ def test_other_keys_are_type_errors_that_help(
 
 
 @every_family
+def test_one_key_where_many_belong_is_a_type_error_that_helps(
+    kernel: ModuleType, case: Case
+) -> None:
+    with pytest.raises(TypeError, match="a single key in a list"):
+        case.cls(kernel).build(b"key")
+    with pytest.raises(TypeError, match=r"key\.encode\(\)"):
+        case.cls(kernel).build("key")
+
+
+@every_family
 def test_foreign_types_as_filter_bytes_are_type_errors(kernel: ModuleType, case: Case) -> None:
     with pytest.raises(TypeError, match="filter bytes"):
         case.cls(kernel).from_bytes("text")
