@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
 import random
 import struct
 import sys
 from array import array
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -249,6 +253,23 @@ class TestTheLibrary:
         built = kernel.BinaryFuseFilter.build([memoryview(b"key")], fingerprint_bits=16)
         assert built.might_contain(b"key")
         assert not built.might_contain(b"b'key'")
+
+    def test_copies_own_what_they_answer_from(self, kernel: ModuleType) -> None:
+        """A copy of its objects shares memory that the first of them frees."""
+        keys = [b"%d" % i for i in range(500)]
+        built = kernel.BinaryFuseFilter.build(keys)
+        copies = [copy.copy(built), copy.deepcopy(built), pickle.loads(pickle.dumps(built))]
+        del built
+        gc.collect()
+        assert all(all(each.might_contain_many(keys)) for each in copies)
+
+    def test_two_threads_may_build_at_once(self, kernel: ModuleType, rng: random.Random) -> None:
+        """It gives up the GIL while it builds; no state is shared between two builds."""
+        sets = [random_keys(rng, 4000) for _ in range(8)]
+        with ThreadPoolExecutor(4) as pool:
+            built = list(pool.map(lambda keys: kernel.BinaryFuseFilter.build(keys), sets))
+        for each, keys in zip(built, sets, strict=True):
+            assert all(each.might_contain_many(keys))
 
     def test_nothing_on_disk_is_given_to_it(self, kernel: ModuleType) -> None:
         """Its deserialize() follows forged lengths out of bounds; ours refuses them."""
