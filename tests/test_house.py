@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from filters.kernels import CLASS_NAMES
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("filters", "policies", "lsm")
@@ -74,3 +77,13 @@ def test_importing_loads_neither_numpy_nor_metadata_nor_plugins() -> None:
     heavy += ("pytest", "hypothesis", "plyvel", "rocksdict", "sortedcontainers", "policies.testing")
     for module in loaded:
         assert not module.startswith(heavy), module
+
+
+def test_every_module_of_the_filters_floor_has_its_place_on_the_map() -> None:
+    """docs/house.md names each file that is no family's, and none that is gone."""
+    page = (ROOT / "docs" / "house.md").read_text()
+    table = page.partition("## What lies where")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`((?:kernels/)?[a-z_]+\.py)`", table))
+    families = {name.replace("-", "_") + ".py" for name in CLASS_NAMES}
+    there = {path.name for path in (ROOT / "filters").glob("*.py")} - families
+    assert named == there - {"__init__.py", "errors.py"} | {"kernels/fuse_library.py"}
