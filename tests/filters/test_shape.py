@@ -243,6 +243,20 @@ def test_growing_key_by_key(kernel: ModuleType, case: Case, rng: random.Random) 
 
 
 @every_growing_family
+def test_a_key_that_is_refused_changes_nothing(kernel: ModuleType, case: Case) -> None:
+    grown = case.cls(kernel).with_capacity(10)
+    grown.add(b"key")
+    before = grown.to_bytes()
+    for wrong in ("text", 7, None):
+        with pytest.raises(TypeError, match="bytes-like"):
+            grown.add(wrong)
+        if hasattr(grown, "remove"):
+            with pytest.raises(TypeError, match="bytes-like"):
+                grown.remove(wrong)
+    assert grown.to_bytes() == before
+
+
+@every_growing_family
 def test_a_view_copies_on_the_first_change(kernel: ModuleType, case: Case) -> None:
     data = case.build(kernel, KEYS).to_bytes()
     kept = bytes(data)

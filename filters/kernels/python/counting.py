@@ -73,8 +73,9 @@ class CountingBloomFilter(BloomFilter):
 
     def add(self, key: Buffer) -> bool:
         """Add one copy of a key; True if the filter did not answer "maybe" to it before."""
+        new = self._insert(mix(digest(key, self._seed), self._salt))
         self._num_keys += 1
-        return self._insert(mix(digest(key, self._seed), self._salt))
+        return new
 
     def remove(self, key: Buffer) -> bool:
         """Remove one copy; False, and no change, for a key that is surely not in."""
