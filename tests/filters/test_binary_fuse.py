@@ -110,7 +110,7 @@ def test_large_sets_of_duplicates_build(
 
 
 def test_digests_that_only_differ_above_still_build(kernel: ModuleType) -> None:
-    """100,000 digests equal in their low 32 bits, which other implementations sort wrongly."""
+    """Digests equal in their low 32 bits, which other implementations sort wrongly."""
     digests = sorted({mix(number << 32 | 0xDEAD, 0) for number in range(20_000)})
     shard = kernel.binary_fuse.build_shard(digests, 8)
     assert shard.geometry == binary_fuse.plan(len(digests))
@@ -143,10 +143,17 @@ def test_shards_hold_at_most_a_million_keys_or_so(count: int, shards: int) -> No
     assert binary_fuse.shard_count(count) == shards
 
 
-def test_cutting_keeps_every_digest_in_order(kernel: ModuleType, rng: random.Random) -> None:
+def test_cutting_keeps_every_digest_in_order(
+    kernel: ModuleType, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mixed = [0, *random_digests(rng, 5000), 2**64 - 1]
+    assert kernel.binary_fuse.cut(mixed) == [mixed]
+    monkeypatch.setattr(binary_fuse, "KEYS_PER_SHARD", 1000)
     parts = kernel.binary_fuse.cut(mixed)
-    assert parts == [mixed]
+    assert len(parts) == 8
+    assert [digest for part in parts for digest in part] == mixed
+    for index, part in enumerate(parts):
+        assert {digest >> 61 for digest in part} == {index}
 
 
 @pytest.mark.parametrize("count", [1000, 10_000, 100_000])
