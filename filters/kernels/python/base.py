@@ -72,6 +72,7 @@ class Filter(ABC):
             return NotImplemented
         return bool(self.family == other.family and self.to_bytes() == other.to_bytes())
 
+    # Equality follows bytes that may change; typeshed has __hash__ as a method only.
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
