@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 import policies
-from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, rocksdb, sizing
+from filters import (
+    binary_fuse,
+    blocked,
+    classic,
+    counting,
+    cuckoo,
+    header,
+    leveldb,
+    rocksdb,
+    sizing,
+)
 from policies.builtin import BUILTIN
 
 ROOT = Path(__file__).parents[1]
@@ -90,6 +100,24 @@ def test_the_comparison_at_one_percent_is_what_sizing_says() -> None:
         for cell, fpr in ((cells[1], 0.01), (cells[2], 0.001)):
             bits = sizing.bits_per_key(family, fpr=fpr)
             assert float(cell.split()[0]) == pytest.approx(bits, rel=0.006)
+
+
+@pytest.mark.filterwarnings("ignore:a blocked filter at bits_per_key=24")
+def test_the_comparisons_in_words_hold() -> None:
+    """ "less than a third", "twice", "five times", and the sizes and rates beside them."""
+    million = 1_000_000
+    fuse, size = sizing.fpr("binary-fuse", n=million), sizing.bits_per_key("binary-fuse", n=million)
+    for family in ("classic", "blocked"):
+        assert fuse < sizing.fpr(family, n=million, bits_per_key=size) / 3
+    for n, stated in ((1000, 11.8), (10_000, 10.1), (million, 9.0)):
+        whole = sizing.bits_per_key("binary-fuse", n=n) + 8 * header.OVERHEAD / n
+        assert whole == pytest.approx(stated, abs=0.05)
+    for bits, times in ((10, 1.2), (16, 1.8), (24, 5.4)):
+        ratio = sizing.fpr("blocked", bits_per_key=bits) / sizing.fpr("classic", bits_per_key=bits)
+        assert ratio == pytest.approx(times, rel=0.05)
+    assert sizing.fpr("leveldb", n=10, bits_per_key=10) == pytest.approx(0.013, rel=0.03)
+    for n in (100_000, 200_000, 500_000, million):
+        assert 0.012 < sizing.fpr("leveldb", n=n, bits_per_key=10) < 0.015
 
 
 def test_links_lead_somewhere() -> None:
