@@ -24,6 +24,7 @@ from filters.errors import (
     UnsupportedVersionError,
 )
 from filters.hashing import digest
+from filters.packed_keys import PackedKeys
 
 KERNEL, KERNEL_REASON = kernels.choose()
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         ClassicBloomFilter,
         CountingBloomFilter,
         CuckooFilter,
+        Digests,
         LevelDBBloomFilter,
         RocksDBBloomFilter,
     )
@@ -44,6 +46,7 @@ else:
     ClassicBloomFilter = _chosen.ClassicBloomFilter
     CountingBloomFilter = _chosen.CountingBloomFilter
     CuckooFilter = _chosen.CuckooFilter
+    Digests = _chosen.Digests
     LevelDBBloomFilter = _chosen.LevelDBBloomFilter
     RocksDBBloomFilter = _chosen.RocksDBBloomFilter
 
@@ -57,10 +60,12 @@ __all__ = [
     "CorruptFilterError",
     "CountingBloomFilter",
     "CuckooFilter",
+    "Digests",
     "FilterError",
     "GeometryMismatchError",
     "KernelUnavailableError",
     "LevelDBBloomFilter",
+    "PackedKeys",
     "RocksDBBloomFilter",
     "UnsupportedVersionError",
     "digest",

@@ -14,13 +14,13 @@ import math
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 
 from filters import header
-from filters.errors import CorruptFilterError
+from filters.errors import CorruptFilterError, FilterError
 from filters.hashing import MASK64
 from filters.wishes import Wish, Wishes
 
@@ -164,6 +164,20 @@ def seeds() -> Iterator[int]:
         seed = ((state ^ (state >> 30)) * 0xBF58_476D_1CE4_E5B9) & MASK64
         seed = ((seed ^ (seed >> 27)) * 0x94D0_49BB_1331_11EB) & MASK64
         yield seed ^ (seed >> 31)
+
+
+def build_shard(num_keys: int, populate: Callable[[Geometry], Shard | None]) -> Shard:
+    """The shard in the first geometry, from the planned one on, that ``populate`` finds one in."""
+    geometry = plan(num_keys)
+    for _ in range(GEOMETRIES):
+        shard = populate(geometry)
+        if shard is not None:
+            return shard
+        geometry = geometry.grown()
+    raise FilterError(
+        f"no binary fuse filter of {num_keys} keys was found in {GEOMETRIES} sizes up to "
+        f"{geometry.slots} slots: is there memory left for about {24 * num_keys} bytes?"
+    )
 
 
 def empty_table(geometry: Geometry, fingerprint_bits: int) -> array[int]:

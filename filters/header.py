@@ -58,8 +58,9 @@ def pack(header: Header, payload: Buffer) -> bytes:
         header.seed,
         header.salt,
     )
-    body = fixed + bytes(payload)
-    return body + _CHECKSUM.pack(xxh3_64(body).intdigest())
+    checksum = xxh3_64(fixed)
+    checksum.update(payload)
+    return b"".join((fixed, payload, _CHECKSUM.pack(checksum.intdigest())))
 
 
 def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 
 LINE_BITS = 512
 
@@ -60,17 +61,19 @@ def line_moment(num_keys: float, lines: int, num_probes: int, power: int) -> flo
     )
 
 
-def mean_line_fpr(payload: memoryview | bytearray, line_bytes: int, num_probes: int) -> float:
-    """The rate of a cache-local filter as built: the mean over its lines of fill^probes."""
-    counts = Counter(
+def count_lines(payload: memoryview | bytearray, line_bytes: int) -> Counter[int]:
+    """How many lines of a cache-local filter have how many bits set."""
+    return Counter(
         int.from_bytes(payload[start : start + line_bytes], "little").bit_count()
         for start in range(0, len(payload), line_bytes)
     )
+
+
+def mean_line_fpr(counts: Mapping[int, int], line_bits: int, num_probes: int) -> float:
+    """The rate of a cache-local filter as built: the mean over its lines of fill^probes."""
     # In ascending order, so that every kernel adds up to the same float.
-    powers = (
-        lines * (bits / (8 * line_bytes)) ** num_probes for bits, lines in sorted(counts.items())
-    )
-    return sum(powers) / counts.total()
+    powers = (lines * (bits / line_bits) ** num_probes for bits, lines in sorted(counts.items()))
+    return sum(powers) / sum(counts.values())
 
 
 def keys_from_line_fill(fill: float, lines: int, num_probes: int) -> float:

@@ -84,3 +84,22 @@ def smallest(granted: Callable[[int], bool], low: int, high: int) -> int:
         middle = (low + size) // 2
         low, size = (low, middle) if granted(middle) else (middle, size)
     return size
+
+
+def checked_capacity(num_keys: int | None) -> int:
+    """The number of keys that ``with_capacity`` was given."""
+    if num_keys is None:
+        raise TypeError("with_capacity takes a number of keys, or like=another filter")
+    return checked_int("num_keys", num_keys, 0, 1 << 40)
+
+
+def check_like(cls: type, like: object, **others: object) -> None:
+    """Refuse anything beside ``like=`` in ``with_capacity``, and a filter of another family."""
+    given = sorted(name for name, value in others.items() if value is not None)
+    if given:
+        raise ValueError(
+            f"with_capacity(like=...) takes everything from the other filter: leave out "
+            f"{', '.join(given)}"
+        )
+    if not isinstance(like, cls):
+        raise TypeError(f"like= takes a {cls.__name__}, not {type(like).__name__}")

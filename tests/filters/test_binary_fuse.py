@@ -23,6 +23,7 @@ from filters.hashing import mix
 from filters.header import OVERHEAD
 from filters.kernels import fuse_library
 from filters.kernels.python import peeling
+from filters.kernels.python.binary_fuse import cut
 from tests.effort import examples
 from tests.filters.cases import positives, random_keys
 
@@ -144,12 +145,12 @@ def test_shards_hold_at_most_a_million_keys_or_so(count: int, shards: int) -> No
 
 
 def test_cutting_keeps_every_digest_in_order(
-    kernel: ModuleType, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mixed = [0, *random_digests(rng, 5000), 2**64 - 1]
-    assert kernel.binary_fuse.cut(mixed) == [mixed]
+    assert cut(mixed) == [mixed]
     monkeypatch.setattr(binary_fuse, "KEYS_PER_SHARD", 1000)
-    parts = kernel.binary_fuse.cut(mixed)
+    parts = cut(mixed)
     assert len(parts) == 8
     assert [digest for part in parts for digest in part] == mixed
     for index, part in enumerate(parts):

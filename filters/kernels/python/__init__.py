@@ -9,6 +9,7 @@ from filters.kernels.python.blocked import BlockedBloomFilter
 from filters.kernels.python.classic import ClassicBloomFilter
 from filters.kernels.python.counting import CountingBloomFilter
 from filters.kernels.python.cuckoo import CuckooFilter
+from filters.kernels.python.digests import Digests
 from filters.kernels.python.leveldb import LevelDBBloomFilter
 from filters.kernels.python.rocksdb import RocksDBBloomFilter
 
@@ -18,6 +19,7 @@ __all__ = [
     "ClassicBloomFilter",
     "CountingBloomFilter",
     "CuckooFilter",
+    "Digests",
     "LevelDBBloomFilter",
     "RocksDBBloomFilter",
 ]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from filters import header
+from filters.answers import checked_out
+from filters.digest_kinds import XXH3, check_digests
 from filters.hashing import MASK64, checked64, digest, mix
-from filters.wishes import checked_int
+from filters.kernels.python.digests import Digests
+from filters.packed_keys import one_by_one
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    Out = TypeVar("Out", bound=Buffer)
 
 
 class Filter(ABC):
@@ -28,10 +33,33 @@ class Filter(ABC):
     def might_contain(self, key: Buffer) -> bool:
         """False: the key was never added. True: it may have been."""
 
-    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
-        """The answers for many keys, in order; the fast way to ask."""
+    @overload
+    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]: ...
+    @overload
+    def might_contain_many(self, keys: Iterable[Buffer], out: Out) -> Out: ...
+    def might_contain_many(self, keys: Iterable[Buffer], out: Any = None) -> Any:
+        """The answers for many keys, in order; into ``out``, one byte each, where it is given."""
         might_contain = self.might_contain
-        return [might_contain(key) for key in keys]
+        answers = [might_contain(key) for key in one_by_one(keys)]
+        if out is None:
+            return answers
+        checked_out(out, len(answers))[:] = bytes(answers)
+        return out
+
+    def count_missing(self, digests: Digests) -> int:
+        """How many of these keys, given by their digests, the filter denies: 0 for its own."""
+        kind, seed = self._digest_kind
+        check_digests(digests.kind, digests.digest_seed, kind, seed)
+        return sum(not self._might_contain_digest(digest) for digest in digests.numbers)
+
+    @property
+    @abstractmethod
+    def _digest_kind(self) -> tuple[str, int]:
+        """What digests the filter is asked with, and under which seed."""
+
+    @abstractmethod
+    def _might_contain_digest(self, digest: int) -> bool:
+        """The answer for a key given by its digest."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
@@ -106,11 +134,16 @@ class SaltedFilter(Filter):
         """False: the key was never added. True: it may have been."""
         return self._probe(mix(digest(key, self._seed), self._salt))
 
+    @classmethod
+    def digests(cls, *, seed: int | None = None) -> Digests:
+        """An empty collection of digests for ``build`` and ``count_missing``."""
+        return Digests(XXH3, checked64("seed", seed))
+
     def might_contain_digest(self, digest: int) -> bool:
         """The answer for a key given by its digest under :attr:`digest_seed`."""
         if not 0 <= digest <= MASK64:
             raise OverflowError("a digest lies between 0 and 2**64 - 1")
-        return self._probe(mix(digest, self._salt))
+        return self._might_contain_digest(digest)
 
     @property
     def digest_seed(self) -> int:
@@ -126,6 +159,13 @@ class SaltedFilter(Filter):
     def size_in_bytes(self) -> int:
         """The length of ``to_bytes()``."""
         return header.OVERHEAD + len(self._payload)
+
+    @property
+    def _digest_kind(self) -> tuple[str, int]:
+        return XXH3, self._seed
+
+    def _might_contain_digest(self, digest: int) -> bool:
+        return self._probe(mix(digest, self._salt))
 
     @abstractmethod
     def _probe(self, mixed: int) -> bool:
@@ -145,28 +185,9 @@ class SaltedFilter(Filter):
 
 
 def salted(
-    keys: Iterable[Buffer], seed: int | None, salt: int | None
+    keys: Iterable[Buffer] | Digests, seed: int | None, salt: int | None
 ) -> tuple[list[int], int, int]:
     """The distinct salted digests of the keys in ascending order, and the seed and salt used."""
-    seed, salt = checked64("seed", seed), checked64("salt", salt)
-    digests = {digest(key, seed) for key in keys}
-    return sorted({mix(each, salt) for each in digests}), seed, salt
-
-
-def check_like(cls: type[SaltedFilter], like: SaltedFilter, **others: object) -> None:
-    """Refuse anything beside ``like=`` in ``with_capacity``, and a filter of another family."""
-    given = sorted(name for name, value in others.items() if value is not None)
-    if given:
-        raise ValueError(
-            f"with_capacity(like=...) takes everything from the other filter: leave out "
-            f"{', '.join(given)}"
-        )
-    if not isinstance(like, cls):
-        raise TypeError(f"like= takes a {cls.__name__}, not {type(like).__name__}")
-
-
-def checked_capacity(num_keys: int | None) -> int:
-    """The number of keys that ``with_capacity`` was given."""
-    if num_keys is None:
-        raise TypeError("with_capacity takes a number of keys, or like=another filter")
-    return checked_int("num_keys", num_keys, 0, 1 << 40)
+    digests, salt = Digests.of(keys, XXH3, seed), checked64("salt", salt)
+    mixed = sorted({mix(each, salt) for each in digests.numbers})
+    return mixed, digests.digest_seed, salt

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self
 
 from filters import binary_fuse
 from filters.binary_fuse import Geometry, Shard
-from filters.errors import FilterError
 from filters.kernels import fuse_library
 from filters.kernels.python import peeling
 from filters.kernels.python.base import SaltedFilter, salted
@@ -133,13 +132,6 @@ def build_shard(
     """The shard of ascending distinct salted digests, in the first geometry that peels them."""
     if populate is None:
         populate = peeling.populate if fuse_library.why_not() else fuse_library.populate
-    geometry = binary_fuse.plan(len(mixed))
-    for _ in range(binary_fuse.GEOMETRIES):
-        shard = populate(mixed, geometry, fingerprint_bits)
-        if shard is not None:
-            return shard
-        geometry = geometry.grown()
-    raise FilterError(
-        f"no binary fuse filter of {len(mixed)} keys was found in {binary_fuse.GEOMETRIES} sizes "
-        f"up to {geometry.slots} slots: is there memory left for about {24 * len(mixed)} bytes?"
+    return binary_fuse.build_shard(
+        len(mixed), lambda geometry: populate(mixed, geometry, fingerprint_bits)
     )

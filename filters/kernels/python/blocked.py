@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from filters import blocked
-from filters.blocked import LINE_BYTES, PROBE_MULTIPLIER
+from filters.blocked import LINE_BITS, LINE_BYTES, PROBE_MULTIPLIER
 from filters.kernels.python.bloom import BitFilter, Layout
-from filters.occupancy import mean_line_fpr
+from filters.occupancy import count_lines, mean_line_fpr
 
 _MASK32 = 0xFFFF_FFFF
 
@@ -32,7 +32,8 @@ class BlockedBloomFilter(BitFilter):
     @property
     def expected_fpr(self) -> float:
         """The mean over all lines of fill^num_probes."""
-        return mean_line_fpr(self._payload, LINE_BYTES, self._geometry.num_probes)
+        counts = count_lines(self._payload, LINE_BYTES)
+        return mean_line_fpr(counts, LINE_BITS, self._geometry.num_probes)
 
     def _line(self, mixed: int) -> int:
         """Where the key's line starts in the payload."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64, digest, mix
 from filters.header import Header
-from filters.kernels.python.base import SaltedFilter, check_like, checked_capacity, salted
-from filters.wishes import Wish
+from filters.kernels.python.base import SaltedFilter, salted
+from filters.packed_keys import one_by_one
+from filters.wishes import Wish, check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -130,7 +131,7 @@ class BloomFilter(SaltedFilter):
 
     def add_many(self, keys: Iterable[Buffer]) -> None:
         """Add many keys."""
-        for key in keys:
+        for key in one_by_one(keys):
             self.add(key)
 
     def union(self, other: Self) -> Self:

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Self
 
 from filters import cuckoo
 from filters.cuckoo import MAX_KICKS, MAX_KICKS_IN_BUILD, SLOTS
+from filters.digest_kinds import XXH3
 from filters.errors import CapacityError
 from filters.hashing import MASK64, checked64, digest, mix
-from filters.kernels.python.base import SaltedFilter, check_like, checked_capacity
+from filters.kernels.python.base import SaltedFilter
+from filters.kernels.python.digests import Digests
+from filters.packed_keys import one_by_one
+from filters.wishes import check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -66,12 +70,12 @@ class CuckooFilter(SaltedFilter):
         filled anew under another one.
         """
         wish = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        seed, salt = checked64("seed", seed), checked64("salt", salt)
-        digests = {digest(key, seed) for key in keys}
-        geometry = cuckoo.plan(len(digests), wish)
+        digests, salt = Digests.of(keys, XXH3, seed), checked64("salt", salt)
+        geometry = None
         while True:
-            self = cls(geometry, seed=seed, salt=salt)
-            mixed = sorted({mix(each, salt) for each in digests})
+            mixed = sorted({mix(each, salt) for each in digests.numbers})
+            geometry = geometry or cuckoo.plan(len(mixed), wish)
+            self = cls(geometry, seed=digests.digest_seed, salt=salt)
             if all(self._insert(each, MAX_KICKS_IN_BUILD) for each in mixed):
                 return self
             geometry, salt = geometry.grown(), cuckoo.next_salt(salt)
@@ -120,7 +124,7 @@ class CuckooFilter(SaltedFilter):
 
     def add_many(self, keys: Iterable[Buffer]) -> None:
         """Add many keys; on CapacityError those before it are in."""
-        for key in keys:
+        for key in one_by_one(keys):
             self.add(key)
 
     def remove(self, key: Buffer) -> bool:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from filters import leveldb
 from filters.compat_hashing import leveldb_hash
+from filters.digest_kinds import LEVELDB
 from filters.hashing import key_bytes
 from filters.kernels.python.base import Filter
+from filters.kernels.python.digests import Digests
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class LevelDBBloomFilter(Filter):
     ) -> Self:
         """A filter of exactly these keys, sized for how many were given; repeats count."""
         wish = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
-        hashes = [leveldb_hash(key_bytes(key)) for key in keys]
+        hashes = Digests.of(keys, LEVELDB, None).numbers
         geometry = leveldb.plan(len(hashes), wish, num_probes)
         data = bytearray(leveldb.payload_bytes(geometry) + 1)
         data[-1] = geometry.num_probes
@@ -68,6 +70,11 @@ class LevelDBBloomFilter(Filter):
     def might_contain(self, key: Buffer) -> bool:
         """False: the key was never added. True: it may have been."""
         return self._probe(leveldb_hash(key if type(key) is bytes else key_bytes(key)))
+
+    @classmethod
+    def digests(cls) -> Digests:
+        """An empty collection of digests for ``build`` and ``count_missing``."""
+        return Digests(LEVELDB, 0)
 
     @property
     def num_keys(self) -> int | None:
@@ -113,6 +120,13 @@ class LevelDBBloomFilter(Filter):
             return 0.0
         geometry = leveldb.Geometry(self._bits, self._num_probes)
         return hit_rate(self._probe) or leveldb.floor_fpr(fill, geometry)
+
+    @property
+    def _digest_kind(self) -> tuple[str, int]:
+        return LEVELDB, 0
+
+    def _might_contain_digest(self, digest: int) -> bool:
+        return self._probe(digest)
 
     def _probe(self, hashed: int) -> bool:
         bits, data = self._bits, self._data

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 from filters import occupancy, rocksdb
 from filters.compat_hashing import MASK32, rocksdb_hash, xxph3_64
+from filters.digest_kinds import ROCKSDB, XXPH3
 from filters.hashing import key_bytes
 from filters.kernels.python.base import Filter
+from filters.kernels.python.digests import Digests
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class RocksDBBloomFilter(Filter):
             num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = [hashed for hashed, _ in groupby(xxph3_64(key_bytes(key)) for key in keys)]
+        hashes = [hashed for hashed, _ in groupby(Digests.of(keys, XXPH3, None).numbers)]
         geometry = rocksdb.plan(
             len(hashes), wish, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
         )
@@ -76,12 +78,13 @@ class RocksDBBloomFilter(Filter):
     def might_contain(self, key: Buffer) -> bool:
         """False: the key was never added. True: it may have been."""
         data = key if type(key) is bytes else key_bytes(key)
-        kind = self._form.kind
-        if kind == rocksdb.FAST_LOCAL:
-            return self._probe(xxph3_64(data))
-        if kind == rocksdb.LEGACY:
-            return self._probe_legacy(rocksdb_hash(data))
-        return kind == rocksdb.ALWAYS_MAYBE
+        hashed = rocksdb_hash if self._form.kind == rocksdb.LEGACY else xxph3_64
+        return self._might_contain_digest(hashed(data))
+
+    @classmethod
+    def digests(cls) -> Digests:
+        """An empty collection of digests for ``build`` and ``count_missing``."""
+        return Digests(XXPH3, 0)
 
     @property
     def form(self) -> str:
@@ -136,7 +139,20 @@ class RocksDBBloomFilter(Filter):
         rate = hit_rate(self._probe_legacy) if form.kind == rocksdb.LEGACY else 0.0
         if rate:
             return rate
-        return occupancy.mean_line_fpr(self._payload, form.line_bits // 8, form.num_probes)
+        counts = occupancy.count_lines(self._payload, form.line_bits // 8)
+        return occupancy.mean_line_fpr(counts, form.line_bits, form.num_probes)
+
+    @property
+    def _digest_kind(self) -> tuple[str, int]:
+        return (ROCKSDB if self._form.kind == rocksdb.LEGACY else XXPH3), 0
+
+    def _might_contain_digest(self, digest: int) -> bool:
+        kind = self._form.kind
+        if kind == rocksdb.FAST_LOCAL:
+            return self._probe(digest)
+        if kind == rocksdb.LEGACY:
+            return self._probe_legacy(digest)
+        return kind == rocksdb.ALWAYS_MAYBE
 
     def _probe(self, hashed: int) -> bool:
         data = self._data
