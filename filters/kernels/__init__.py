@@ -36,13 +36,10 @@ def load(name: str) -> ModuleType:
     """The kernel called ``python`` or ``native``; KernelUnavailableError says why it cannot run."""
     if name not in ("python", "native"):
         raise ValueError(f"there is no kernel {name!r}: choose python or native")
-    module = f"filters.kernels.{name}"
     try:
-        return import_module(module)
+        return import_module(f"filters.kernels.{name}")
     except ImportError as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module
-        why = f"this installation has no {module}" if missing else str(error)
-        raise KernelUnavailableError(f"the {name} kernel cannot run here: {why}") from error
+        raise KernelUnavailableError(f"the {name} kernel cannot run here: {error}") from error
 
 
 def available() -> tuple[str, ...]:

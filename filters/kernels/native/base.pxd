@@ -1,0 +1,74 @@
+"""The shape all families share, and what the salted ones have in common."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.hashing cimport lsm_digest
+from filters.kernels.native.keys cimport KeySource, Packed
+from filters.kernels.native.payload cimport Payload
+from filters.kernels.native.probing cimport lsm_probing
+
+
+cdef extern from "lsm_probe.h" nogil:
+    ctypedef struct lsm_probe_v1:
+        uint32_t struct_size
+        uint32_t digest_kind
+        uint64_t digest_seed
+        const void *self
+        int (*probe)(const void *filter, const char *key, size_t length) noexcept nogil
+        int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
+
+
+# What an object answers that no build or from_bytes() has made.
+cdef lsm_probing ALWAYS_MAYBE
+
+
+cdef class Filter:
+    cdef object __weakref__
+    cdef lsm_probe_v1 door
+    cdef const lsm_probing *probing
+    cdef Payload payload
+    cdef bint is_salted
+    cdef uint64_t salt
+
+    cdef int opened(
+        self, const void *filter, const lsm_probing *probing, lsm_digest kind, uint64_t seed
+    ) except -1
+    cdef void hashes_of(self, uint64_t *digests, Py_ssize_t count) noexcept nogil
+    cdef Py_ssize_t missing(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil
+    cdef int verify(self, Digests hashes) except -1
+    cdef list _answers_as_list(self, KeySource source)
+    cdef int _answer(
+        self, KeySource source, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
+    ) except -1
+    cdef Py_ssize_t _answer_packed(
+        self, const Packed *keys, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
+    ) noexcept nogil
+    cdef Py_ssize_t _turn(
+        self, uint64_t[64] *hashes, int *turn, Py_ssize_t some, Py_ssize_t waiting,
+        uint8_t *answers,
+    ) noexcept nogil
+
+
+cdef class SaltedFilter(Filter):
+    cdef uint64_t _num_keys
+
+    cdef uint64_t hash_of(self, object key) except? 0
+    cdef bytes packed(self, uint64_t parameter, uint64_t size)
+
+
+cdef object ask_buffer(Filter self, object key)
+
+
+cdef inline object ask(Filter self, object key):
+    """What every family's ``might_contain`` does.
+
+    Each class defines that method anew: CPython calls one fast only where the very class of the
+    object defines it, and an inherited one costs 10 ns more.
+    """
+    if not PyBytes_CheckExact(key):
+        return ask_buffer(self, key)
+    return True if self.door.probe(
+        self.door.self, PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)
+    ) else False

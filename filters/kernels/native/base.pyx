@@ -1,0 +1,299 @@
+"""The shape all families share, and what the salted ones have in common.
+
+A family brings its bytes, one plain struct that says how they are laid out, and the functions of
+an ``lsm_probing`` over that struct. Every form of a question is answered here with these.
+"""
+
+from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memset
+
+from filters import hashing, header
+from filters.answers import checked_out
+from filters.errors import FilterError
+from filters.hashing import key_bytes
+from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest, lsm_mix
+from filters.kernels.native.keys cimport KeySource, Packed, digest_of_key, digest_packed
+from filters.kernels.native.payload cimport Payload
+from filters.kernels.native.probing cimport lsm_probing
+
+
+# Keys are answered in groups, one behind the group that is digested: while that is done, the memory
+# that was asked for arrives.
+cdef enum:
+    GROUP = 64
+    CHUNK = 1024  # of answers that become a list's items
+
+
+cdef int answer_maybe(const void *filter, const char *key, size_t length) noexcept nogil:
+    return 1
+
+
+cdef int answer_maybe_to_digest(const void *filter, uint64_t digest) noexcept nogil:
+    return 1
+
+
+cdef void prefetch_nothing(
+    const void *filter, const uint64_t *hashes, size_t count
+) noexcept nogil:
+    pass
+
+
+cdef void answer_maybe_to_all(
+    const void *filter, const uint64_t *hashes, size_t count, uint8_t *answers
+) noexcept nogil:
+    memset(answers, 1, count)
+
+
+# What an object answers that no build or from_bytes() has made.
+cdef lsm_probing ALWAYS_MAYBE = lsm_probing(
+    answer_maybe, answer_maybe_to_digest, prefetch_nothing, answer_maybe_to_all, NULL
+)
+
+
+cdef object ask_buffer(Filter self, object key):
+    """The answer for a key that is not bytes, but has a buffer of them."""
+    return ask(self, key_bytes(key))
+
+
+cdef class Filter:
+    """A set of keys that answers "maybe" or "no", never a wrong "no".
+
+    Two filters are equal when their bytes are, and pickle carries those bytes. One writer or many
+    readers may use a filter at a time; readers need no lock.
+    """
+
+    def __cinit__(self):
+        self.payload = Payload.zeroed(0)
+        self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_XXH3_64, 0)
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError(
+            f"a {type(self).__name__} is made by build(), by with_capacity() where it can grow, "
+            "or by from_bytes()"
+        )
+
+    def might_contain_many(self, keys, out=None):
+        """The answers for many keys, in order; into ``out``, one byte each, where it is given."""
+        cdef KeySource source = KeySource.of(keys)
+        cdef Py_buffer buffer
+        if out is None:
+            return self._answers_as_list(source)
+        PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
+        try:
+            self._answer(source, 0, source.count, <uint8_t *>buffer.buf)
+        finally:
+            PyBuffer_Release(&buffer)
+        return out
+
+    def count_missing(self, digests):
+        """How many of these keys, given by their digests, the filter denies: 0 for its own."""
+        cdef Digests hashes = Digests.of(
+            digests, <lsm_digest>self.door.digest_kind, self.door.digest_seed
+        )
+        cdef Payload payload = self.payload  # in use without the GIL, whatever others do
+        cdef Py_ssize_t missed
+        with nogil:
+            self.hashes_of(hashes.numbers, hashes.count)
+            missed = self.missing(hashes.numbers, hashes.count)
+        return missed
+
+    def __lsm_probe__(self):
+        """The C door: a capsule ``lsm.probe.v1`` for compiled code, see ``docs/c-door.md``."""
+        capsule = PyCapsule_New(&self.door, "lsm.probe.v1", close_door)
+        PyCapsule_SetContext(capsule, <void *>self)
+        Py_INCREF(self)
+        return capsule
+
+    @property
+    def size_in_bytes(self):
+        """The length of ``to_bytes()``."""
+        return self.payload.size
+
+    @property
+    def bits_per_key(self):
+        """All stored bits over the number of keys; None where that is 0 or unknown."""
+        return self.size_in_bytes * 8 / self.num_keys if self.num_keys else None
+
+    def __eq__(self, other):
+        if not hasattr(other, "family") or not hasattr(other, "to_bytes"):
+            return NotImplemented
+        return bool(self.family == other.family and self.to_bytes() == other.to_bytes())
+
+    def __reduce__(self):
+        from filters.kernels import restore
+
+        return restore, (self.family, self.to_bytes())
+
+    def __repr__(self):
+        keys = "unknown keys" if self.num_keys is None else f"{self.num_keys} keys"
+        rate = "" if not self.bits_per_key else f", {self.bits_per_key:.2f} bits/key"
+        return f"<{type(self).__name__}: {keys}, {self.size_in_bytes} bytes{rate}>"
+
+    cdef int opened(
+        self, const void *filter, const lsm_probing *probing, lsm_digest kind, uint64_t seed
+    ) except -1:
+        """Answer through these functions from now on."""
+        self.probing = probing
+        self.door = lsm_probe_v1(
+            sizeof(lsm_probe_v1), kind, seed, filter, probing.probe, probing.probe_digest
+        )
+        return 0
+
+    cdef void hashes_of(self, uint64_t *digests, Py_ssize_t count) noexcept nogil:
+        """Turn digests into hashes, in place."""
+        cdef Py_ssize_t i
+        if self.is_salted:
+            for i in range(count):
+                digests[i] = lsm_mix(digests[i], self.salt)
+
+    cdef Py_ssize_t missing(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil:
+        """How many of these hashes the filter denies."""
+        cdef uint8_t answers[GROUP]
+        cdef Py_ssize_t done = 0, some, next_group, found = 0, i
+        while done < count:
+            some = min(GROUP, count - done)
+            next_group = min(GROUP, count - done - some)
+            self.probing.prefetch_many(
+                self.door.self, hashes + done + some, <size_t>next_group
+            )
+            self.probing.test_many(self.door.self, hashes + done, <size_t>some, answers)
+            for i in range(some):
+                found += answers[i]
+            done += some
+        return count - found
+
+    cdef int verify(self, Digests hashes) except -1:
+        """Ask the finished filter for each of its keys: whatever went wrong, none may be lost."""
+        cdef Py_ssize_t missed
+        with nogil:
+            missed = self.missing(hashes.numbers, hashes.count)
+        if missed:
+            raise FilterError(
+                f"a {self.family} filter of {hashes.count} keys denies {missed} of them after its "
+                "build, and is not handed out: is the machine's memory sound?"
+            )
+        return 0
+
+    cdef list _answers_as_list(self, KeySource source):
+        cdef uint8_t answers[CHUNK]
+        cdef Py_ssize_t done = 0, some, i
+        cdef list result = PyList_New(source.count)
+        while done < source.count:
+            some = min(CHUNK, source.count - done)
+            self._answer(source, done, some, answers)
+            for i in range(some):
+                answer = True if answers[i] else False
+                Py_INCREF(answer)
+                PyList_SET_ITEM(result, done + i, answer)
+            done += some
+        return result
+
+    cdef int _answer(
+        self, KeySource source, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
+    ) except -1:
+        """The answers for ``count`` keys from the first on, in whatever form they came."""
+        cdef Payload payload = self.payload  # in use without the GIL, whatever others do
+        cdef uint64_t hashes[2][GROUP]
+        cdef Py_ssize_t done = 0, ahead = 0, some
+        cdef int turn = 0
+        if source.is_packed:
+            with nogil:
+                done = self._answer_packed(&source.packed, first, count, answers)
+            if done < count:
+                raise source.bad_offsets(first + done)
+            return 0
+        while done < count:
+            some = min(GROUP, count - ahead)
+            if some:
+                source.digest(
+                    first + ahead, some, <lsm_digest>self.door.digest_kind, self.door.digest_seed,
+                    hashes[turn],
+                )
+            done += self._turn(hashes, &turn, some, ahead - done, answers + done)
+            ahead += some
+        return 0
+
+    cdef Py_ssize_t _answer_packed(
+        self, const Packed *keys, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
+    ) noexcept nogil:
+        """How many keys came before bad offsets, if any; fewer than ``count`` is an error."""
+        cdef uint64_t hashes[2][GROUP]
+        cdef Py_ssize_t done = 0, ahead = 0, some, good
+        cdef int turn = 0
+        while done < count:
+            some = min(GROUP, count - ahead)
+            good = digest_packed(
+                keys, first + ahead, some, <lsm_digest>self.door.digest_kind,
+                self.door.digest_seed, hashes[turn],
+            )
+            if good < some:
+                return ahead + good
+            done += self._turn(hashes, &turn, some, ahead - done, answers + done)
+            ahead += some
+        return count
+
+    cdef Py_ssize_t _turn(
+        self, uint64_t[GROUP] *hashes, int *turn, Py_ssize_t some, Py_ssize_t waiting,
+        uint8_t *answers,
+    ) noexcept nogil:
+        """Ask for the memory of a new group, and answer the one that waits; how many these are."""
+        self.hashes_of(hashes[turn[0]], some)
+        self.probing.prefetch_many(self.door.self, hashes[turn[0]], <size_t>some)
+        turn[0] = 1 - turn[0]
+        self.probing.test_many(self.door.self, hashes[turn[0]], <size_t>waiting, answers)
+        return waiting
+
+
+cdef void close_door(object capsule) noexcept:
+    Py_DECREF(<object>PyCapsule_GetContext(capsule))
+
+
+cdef class SaltedFilter(Filter):
+    """A filter over XXH3-64 digests under a seed, with a salt of its own folded in.
+
+    ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over
+    many filters of one seed hashes its key once.
+    """
+
+    @classmethod
+    def digests(cls, *, seed=None):
+        """An empty collection of digests for ``build`` and ``count_missing``."""
+        return Digests.empty(LSM_DIGEST_XXH3_64, hashing.checked64("seed", seed))
+
+    def might_contain_digest(self, digest):
+        """The answer for a key given by its digest under :attr:`digest_seed`."""
+        if not 0 <= digest <= 0xFFFF_FFFF_FFFF_FFFF:
+            raise OverflowError("a digest lies between 0 and 2**64 - 1")
+        return <bint>self.door.probe_digest(self.door.self, digest)
+
+    @property
+    def digest_seed(self):
+        """The secret seed that digests for this filter are taken under."""
+        return self.door.digest_seed
+
+    @property
+    def num_keys(self):
+        """How many keys are in."""
+        return self._num_keys
+
+    @property
+    def size_in_bytes(self):
+        """The length of ``to_bytes()``."""
+        return header.OVERHEAD + self.payload.size
+
+    cdef uint64_t hash_of(self, object key) except? 0:
+        """The salted digest of a key."""
+        return lsm_mix(digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key), self.salt)
+
+    cdef bytes packed(self, uint64_t parameter, uint64_t size):
+        """The complete bytes, with these two fields in the header."""
+        head = header.Header(
+            self.family, parameter, size, self._num_keys, seed=self.door.digest_seed,
+            salt=self.salt,
+        )
+        return header.pack(head, self.payload)

@@ -1,0 +1,1 @@
+from filters.kernels.python.binary_fuse import BinaryFuseFilter as BinaryFuseFilter

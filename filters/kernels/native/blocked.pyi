@@ -1,0 +1,1 @@
+from filters.kernels.python.blocked import BlockedBloomFilter as BlockedBloomFilter

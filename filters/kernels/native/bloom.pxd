@@ -1,0 +1,36 @@
+"""What the Bloom filters of our own share: everything but where a key's bits are."""
+
+from libc.stdint cimport uint64_t
+
+from filters.kernels.native.base cimport SaltedFilter
+from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.keys cimport KeySource, Packed
+
+
+cdef class BloomFilter(SaltedFilter):
+    cdef object _geometry
+
+    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1
+    cdef int point(self) except -1
+    cdef int own(self) except -1
+    cdef int fill_with(self, object keys, object seed, object plan) except -1
+    cdef int unite(self, BloomFilter other) except -1
+    cdef Py_ssize_t _insert(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil
+
+
+cdef class BitFilter(BloomFilter):
+    cdef Py_ssize_t _count_distinct(self, Digests hashes, Digests unchanged) except -1
+    cdef int _insert_all(self, Digests hashes, Digests unchanged) except -1
+    cdef int _insert_keys(self, KeySource source, Digests hashes, Digests unchanged) except -1
+    cdef int _insert_items(
+        self, KeySource source, Py_ssize_t count, Digests hashes, Digests unchanged
+    ) except -1
+    cdef Py_ssize_t _insert_packed(
+        self, const Packed *keys, Py_ssize_t count, Digests hashes, Digests unchanged
+    ) noexcept nogil
+    cdef void _turn_in(
+        self, Digests hashes, Py_ssize_t some, Py_ssize_t waiting, Digests unchanged
+    ) noexcept nogil
+    cdef void _insert_hashes(
+        self, const uint64_t *hashes, Py_ssize_t count, Digests unchanged
+    ) noexcept nogil

@@ -1,0 +1,326 @@
+"""What the Bloom filters of our own share: everything but where a key's bits are."""
+
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from filters.errors import GeometryMismatchError
+from filters.hashing import checked64
+from filters.kernels.native.base cimport SaltedFilter
+from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.distinct cimport count_repeats
+from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
+from filters.kernels.native.keys cimport KeySource, Packed, digest_packed
+from filters.kernels.native.payload cimport Payload, count_bits
+from filters.kernels.native.wide cimport lsm_load64, lsm_store64
+from filters.wishes import check_like, checked_capacity
+
+
+cdef enum:
+    CHUNK = 256      # hashes on the stack
+    GROUP = 64       # keys digested, then added
+    BATCH = 1 << 16  # keys added before memory for the next is looked to
+
+    # With more suspects of being repeats than one key in so many, sorting is the faster way.
+    MANY_SUSPECTS = 8
+
+
+cdef class BloomFilter(SaltedFilter):
+    """Bits or counters that a key raises and a probe reads; keys can be added at any time."""
+
+    @classmethod
+    def _build(cls, keys, *, num_probes, seed, salt, **wishes):
+        cdef BloomFilter self = cls.__new__(cls)
+        wish = self.layout.check(num_probes=num_probes, **wishes)
+        self.salt = checked64("salt", salt)
+        self.is_salted = True
+        self.fill_with(keys, seed, lambda count: self.layout.plan(count, wish, num_probes))
+        return self
+
+    @classmethod
+    def _with_capacity(cls, num_keys, like, *, num_probes, seed, salt, **wishes):
+        cdef BloomFilter self = cls.__new__(cls), other
+        if like is not None:
+            check_like(
+                cls, like, num_keys=num_keys, num_probes=num_probes, seed=seed, salt=salt, **wishes
+            )
+            other = like
+            self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
+            return self
+        wish = self.layout.check(num_probes=num_probes, **wishes)
+        geometry = self.layout.plan(checked_capacity(num_keys), wish, num_probes)
+        self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
+        return self
+
+    @classmethod
+    def from_bytes(cls, buffer):
+        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+        cdef BloomFilter self = cls.__new__(cls)
+        head, geometry, payload = self.layout.decode(buffer)
+        self._num_keys = head.num_keys
+        self.lay_out(geometry, head.seed, head.salt, payload)
+        return self
+
+    def to_bytes(self):
+        """The complete filter, as ``docs/family-formats.md`` lays it out."""
+        return self.packed(self._geometry.num_probes, self._geometry.size)
+
+    def add(self, key):
+        """Add a key; True if the filter did not answer "maybe" to it before."""
+        cdef uint64_t mixed = self.hash_of(key)
+        self.own()
+        cdef bint new = self._insert(&mixed, 1) == 0
+        self._num_keys += new
+        return new
+
+    def add_many(self, keys):
+        """Add many keys."""
+        cdef KeySource source = KeySource.of(keys)
+        cdef uint64_t hashes[CHUNK]
+        cdef Py_ssize_t done = 0, some
+        self.own()
+        while done < source.count:
+            some = min(CHUNK, source.count - done)
+            source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
+            self.hashes_of(hashes, some)
+            self._num_keys += some - self._insert(hashes, some)
+            done += some
+
+    def union(self, other):
+        """A filter of the keys of both; they must agree in geometry, seed and salt.
+
+        ``num_keys`` is estimated from the fill, between the larger count and the sum.
+        """
+        self._check_alike(other)
+        cdef BloomFilter theirs = other
+        cdef BloomFilter union = type(self).__new__(type(self))
+        union.lay_out(self._geometry, self.door.digest_seed, self.salt, None)
+        memcpy(union.payload.data, self.payload.data, <size_t>self.payload.size)
+        union.unite(theirs)
+        estimate = round(self.layout.count_from_fill(union.fill, self._geometry))
+        larger, total = max(self.num_keys, other.num_keys), self.num_keys + other.num_keys
+        union._num_keys = max(larger, min(estimate, total))
+        return union
+
+    def _check_alike(self, other):
+        if not isinstance(other, BloomFilter):
+            raise TypeError(f"union takes a {self.family} filter, not {type(other).__name__}")
+        cdef BloomFilter theirs = other
+        for name, mine, its in (
+            ("family", self.family, other.family),
+            ("size", self._geometry.size, theirs._geometry.size),
+            ("num_probes", self._geometry.num_probes, theirs._geometry.num_probes),
+            ("seed", self.door.digest_seed, theirs.door.digest_seed),
+            ("salt", self.salt, theirs.salt),
+        ):
+            if mine != its:
+                raise GeometryMismatchError(
+                    f"a {self.family} filter can be united only with one of equal {name}: "
+                    "create the second one with_capacity(like=first)"
+                )
+
+    @property
+    def num_probes(self):
+        """How many bits or counters a key takes."""
+        return self._geometry.num_probes
+
+    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
+        """Take a geometry, and a buffer to view or else zeros."""
+        self._geometry = geometry
+        self.salt = salt
+        self.is_salted = True
+        self.door.digest_seed = seed
+        if buffer is None:
+            self.payload = Payload.zeroed(self.layout.payload_bytes(geometry))
+        else:
+            self.payload = Payload.view(buffer)
+        self.point()
+        return 0
+
+    cdef int point(self) except -1:
+        """Point the family's struct at the payload of now, and answer through it."""
+        raise NotImplementedError
+
+    cdef int own(self) except -1:
+        """Make the payload one for writing: a view of foreign bytes is copied first."""
+        if not self.payload.writable:
+            self.payload = self.payload.copy()
+            self.point()
+        return 0
+
+    cdef int fill_with(self, object keys, object seed, object plan) except -1:
+        """Lay out a filter of exactly these keys, or of the digests given in their place."""
+        raise NotImplementedError
+
+    cdef int unite(self, BloomFilter other) except -1:
+        """Take in what the other one holds."""
+        raise NotImplementedError
+
+    cdef Py_ssize_t _insert(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil:
+        """Add up to a chunk of hashes; how many of them changed no zero."""
+        cdef uint64_t unchanged[CHUNK]
+        return <Py_ssize_t>self.probing.add_many(
+            <void *>self.door.self, hashes, <size_t>count, unchanged
+        )
+
+
+cdef class BitFilter(BloomFilter):
+    """A Bloom filter of bits: its size is wished for in bits per key."""
+
+    @classmethod
+    def build(cls, keys, *, bits_per_key=None, fpr=None, num_probes=None, seed=None, salt=None):
+        """A filter of exactly these keys, sized for how many distinct ones there are."""
+        return cls._build(
+            keys, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes, seed=seed, salt=salt
+        )
+
+    @classmethod
+    def with_capacity(
+        cls, num_keys=None, *, like=None, bits_per_key=None, fpr=None, num_probes=None, seed=None,
+        salt=None,
+    ):
+        """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
+        return cls._with_capacity(
+            num_keys, like, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes, seed=seed,
+            salt=salt,
+        )
+
+    @property
+    def fill(self):
+        """The share of bits that are set."""
+        return count_bits(self.payload, self.payload.size) / self.num_bits
+
+    cdef int fill_with(self, object keys, object seed, object plan) except -1:
+        """Add all keys as if they were distinct, and start again where that changes the size."""
+        cdef Digests hashes = Digests.begun(keys, LSM_DIGEST_XXH3_64, seed)
+        cdef Digests unchanged = Digests.empty(LSM_DIGEST_XXH3_64, 0)
+        cdef KeySource source = None if type(keys) is Digests else KeySource.of(keys)
+        cdef Py_ssize_t count = hashes.count if source is None else source.count
+        geometry = plan(count)
+        self.lay_out(geometry, hashes.seed, self.salt, None)
+        if source is None:
+            self.hashes_of(hashes.numbers, count)
+            self._insert_all(hashes, unchanged)
+        else:
+            self._insert_keys(source, hashes, unchanged)
+        self._num_keys = self._count_distinct(hashes, unchanged)
+        if self._num_keys < count:
+            smaller = plan(self._num_keys)
+            if smaller != geometry:
+                self.lay_out(smaller, hashes.seed, self.salt, None)
+                unchanged.count = 0
+                self._insert_all(hashes, unchanged)
+        self.verify(hashes)
+        return 0
+
+    cdef int _insert_keys(self, KeySource source, Digests hashes, Digests unchanged) except -1:
+        """Add all keys; keep their hashes, and those that changed nothing."""
+        cdef Py_ssize_t first, some, good
+        hashes.reserve(source.count)
+        while hashes.count < source.count:
+            some = min(BATCH, source.count - hashes.count)
+            unchanged.reserve(some)
+            if source.is_packed:
+                first = hashes.count
+                with nogil:
+                    good = self._insert_packed(&source.packed, some, hashes, unchanged)
+                if good < some:
+                    raise source.bad_offsets(first + good)
+            else:
+                self._insert_items(source, some, hashes, unchanged)
+        return 0
+
+    cdef int _insert_items(
+        self, KeySource source, Py_ssize_t count, Digests hashes, Digests unchanged
+    ) except -1:
+        cdef Py_ssize_t start = hashes.count, done = 0, some
+        while done < count:
+            some = min(GROUP, count - done)
+            source.digest(
+                start + done, some, LSM_DIGEST_XXH3_64, hashes.seed, hashes.numbers + start + done
+            )
+            self._turn_in(hashes, some, start + done - hashes.count, unchanged)
+            done += some
+        self._turn_in(hashes, 0, start + count - hashes.count, unchanged)
+        return 0
+
+    cdef Py_ssize_t _insert_packed(
+        self, const Packed *keys, Py_ssize_t count, Digests hashes, Digests unchanged
+    ) noexcept nogil:
+        """How many keys came before bad offsets, if any."""
+        cdef Py_ssize_t start = hashes.count, done = 0, some, good
+        while done < count:
+            some = min(GROUP, count - done)
+            good = digest_packed(
+                keys, start + done, some, LSM_DIGEST_XXH3_64, hashes.seed,
+                hashes.numbers + start + done,
+            )
+            if good < some:
+                return done + good
+            self._turn_in(hashes, some, start + done - hashes.count, unchanged)
+            done += some
+        self._turn_in(hashes, 0, start + count - hashes.count, unchanged)
+        return count
+
+    cdef void _turn_in(
+        self, Digests hashes, Py_ssize_t some, Py_ssize_t waiting, Digests unchanged
+    ) noexcept nogil:
+        """Salt a new group of digests and ask for its memory; add the group that waits for its."""
+        cdef uint64_t *numbers = hashes.numbers + hashes.count
+        self.hashes_of(numbers + waiting, some)
+        self.probing.prefetch_many(self.door.self, numbers + waiting, <size_t>some)
+        unchanged.count += <Py_ssize_t>self.probing.add_many(
+            <void *>self.door.self, numbers, <size_t>waiting, unchanged.numbers + unchanged.count
+        )
+        hashes.count += waiting
+
+    cdef int _insert_all(self, Digests hashes, Digests unchanged) except -1:
+        """Add all hashes; keep those that changed nothing."""
+        cdef Py_ssize_t done = 0, some
+        while done < hashes.count:
+            some = min(BATCH, hashes.count - done)
+            unchanged.reserve(some)
+            with nogil:
+                self._insert_hashes(hashes.numbers + done, some, unchanged)
+            done += some
+        return 0
+
+    cdef void _insert_hashes(
+        self, const uint64_t *hashes, Py_ssize_t count, Digests unchanged
+    ) noexcept nogil:
+        cdef Py_ssize_t done = 0, some
+        while done < count:
+            some = min(GROUP, count - done)
+            self.probing.prefetch_many(
+                self.door.self, hashes + done + some, <size_t>min(GROUP, count - done - some)
+            )
+            unchanged.count += <Py_ssize_t>self.probing.add_many(
+                <void *>self.door.self, hashes + done, <size_t>some,
+                unchanged.numbers + unchanged.count,
+            )
+            done += some
+
+    cdef Py_ssize_t _count_distinct(self, Digests hashes, Digests unchanged) except -1:
+        cdef Py_ssize_t repeats = 0
+        cdef Digests copy
+        if unchanged.count > hashes.count // MANY_SUSPECTS:
+            copy = hashes.copied()
+            return copy.sort_distinct()
+        with nogil:
+            repeats = count_repeats(
+                hashes.numbers, hashes.count, unchanged.numbers, unchanged.count
+            )
+        if repeats < 0:
+            raise MemoryError(f"there is no memory to tell repeats among {hashes.count} keys")
+        return hashes.count - repeats
+
+    cdef int unite(self, BloomFilter other) except -1:
+        """Set the other one's bits too."""
+        cdef Py_ssize_t i, words = self.payload.size >> 3
+        cdef uint8_t *mine = self.payload.data
+        cdef const uint8_t *its = other.payload.data
+        with nogil:
+            for i in range(words):
+                lsm_store64(mine + 8 * i, lsm_load64(mine + 8 * i) | lsm_load64(its + 8 * i))
+            for i in range(8 * words, self.payload.size):
+                mine[i] |= its[i]
+        return 0

@@ -1,0 +1,1 @@
+from filters.kernels.python.classic import ClassicBloomFilter as ClassicBloomFilter

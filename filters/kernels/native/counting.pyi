@@ -1,0 +1,1 @@
+from filters.kernels.python.counting import CountingBloomFilter as CountingBloomFilter

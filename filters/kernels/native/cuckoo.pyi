@@ -1,0 +1,1 @@
+from filters.kernels.python.cuckoo import CuckooFilter as CuckooFilter

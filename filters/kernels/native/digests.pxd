@@ -1,0 +1,29 @@
+"""Keys of which only the digests are kept."""
+
+from libc.stdint cimport uint64_t
+
+from filters.kernels.native.hashing cimport lsm_digest
+
+
+cdef class Digests:
+    cdef uint64_t *numbers
+    cdef Py_ssize_t count
+    cdef Py_ssize_t _capacity
+    cdef lsm_digest _kind
+    cdef uint64_t seed
+
+    @staticmethod
+    cdef Digests empty(lsm_digest kind, uint64_t seed)
+
+    @staticmethod
+    cdef Digests begun(object keys, lsm_digest kind, object seed)
+
+    @staticmethod
+    cdef Digests of(object keys, lsm_digest kind, object seed)
+
+    cdef Digests copied(self)
+    cdef void swap(self, Digests other) noexcept
+    cdef Py_ssize_t sort_distinct(self) except -1
+    cdef int reserve(self, Py_ssize_t more) except -1
+    cdef int _add_items(self, object source) except -1
+    cdef int _add_packed(self, object source) except -1

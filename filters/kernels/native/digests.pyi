@@ -1,0 +1,1 @@
+from filters.kernels.python.digests import Digests as Digests

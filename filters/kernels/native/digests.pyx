@@ -1,0 +1,174 @@
+"""Keys of which only the digests are kept: 8 bytes each, however long they are."""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+from filters import hashing
+from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests
+from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest
+from filters.kernels.native.keys cimport KeySource, digest_of_key, digest_packed
+from filters.kernels.native.sorting cimport sort_distinct
+
+
+cdef enum:
+    CHUNK = 256
+
+# In the order of enum lsm_digest.
+cdef tuple KINDS = (XXH3, XXPH3, LEVELDB, ROCKSDB)
+
+
+cdef class Digests:
+    """The digests of keys, in the order they came; the twin of the Python kernel's.
+
+    A filter class's ``digests()`` makes one; ``build`` takes it in the place of keys, and
+    ``count_missing`` tells how many of its keys a filter denies.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("digests for a filter come from its class: BlockedBloomFilter.digests()")
+
+    @staticmethod
+    cdef Digests empty(lsm_digest kind, uint64_t seed):
+        """An empty collection of one kind of digests."""
+        cdef Digests self = Digests.__new__(Digests)
+        self._kind = kind
+        self.seed = seed
+        return self
+
+    @staticmethod
+    cdef Digests begun(object keys, lsm_digest kind, object seed):
+        """A collection for these keys, still empty, or a copy of the digests in their place."""
+        cdef Digests given
+        if type(keys) is Digests:
+            given = keys
+            check_digests(given.kind, given.seed, KINDS[kind], seed)
+            return given.copied()
+        if kind == LSM_DIGEST_XXH3_64:
+            return Digests.empty(kind, hashing.checked64("seed", seed))
+        return Digests.empty(kind, 0)
+
+    @staticmethod
+    cdef Digests of(object keys, lsm_digest kind, object seed):
+        """A new collection of these keys' digests, or of the digests given in their place."""
+        cdef Digests self = Digests.begun(keys, kind, seed)
+        if type(keys) is not Digests:
+            self.add_many(keys)
+        return self
+
+    cdef Digests copied(self):
+        """The same digests in memory of their own."""
+        cdef Digests copy = Digests.empty(self._kind, self.seed)
+        copy.reserve(self.count)
+        memcpy(copy.numbers, self.numbers, <size_t>self.count * sizeof(uint64_t))
+        copy.count = self.count
+        return copy
+
+    cdef void swap(self, Digests other) noexcept:
+        """Exchange the numbers with the other's."""
+        self.numbers, other.numbers = other.numbers, self.numbers
+        self.count, other.count = other.count, self.count
+        self._capacity, other._capacity = other._capacity, self._capacity
+
+    cdef Py_ssize_t sort_distinct(self) except -1:
+        """Bring the numbers into ascending order, each once; how many remain."""
+        cdef uint64_t *scratch = <uint64_t *>malloc(<size_t>max(1, self.count) * sizeof(uint64_t))
+        if scratch == NULL:
+            raise MemoryError(f"there is no memory to sort the digests of {self.count} keys")
+        with nogil:
+            self.count = <Py_ssize_t>sort_distinct(self.numbers, scratch, <size_t>self.count)
+        free(scratch)
+        return self.count
+
+    @property
+    def kind(self):
+        """What the digests are, as ``filters.digest_kinds`` names it."""
+        return KINDS[self._kind]
+
+    @property
+    def digest_seed(self):
+        """The secret seed the digests are taken under; 0 for a kind that has none."""
+        return self.seed
+
+    def add(self, key):
+        """Take a key."""
+        cdef uint64_t digest = digest_of_key(self._kind, self.seed, key)
+        if self.count >= self._capacity:
+            self.reserve(1)
+        self.numbers[self.count] = digest
+        self.count += 1
+
+    def add_many(self, keys):
+        """Take many keys."""
+        cdef KeySource source = KeySource.of(keys)
+        if source.is_packed:
+            self._add_packed(source)
+        else:
+            self._add_items(source)
+
+    def add_digest(self, digest):
+        """Take a key by its digest."""
+        cdef uint64_t number
+        if not 0 <= digest <= 0xFFFF_FFFF_FFFF_FFFF:
+            raise OverflowError("a digest lies between 0 and 2**64 - 1")
+        number = digest
+        self.reserve(1)
+        self.numbers[self.count] = number
+        self.count += 1
+
+    def __len__(self):
+        return self.count
+
+    def __repr__(self):
+        return f"<Digests: {self.count} keys, {self.kind}>"
+
+    cdef int _add_items(self, object keys) except -1:
+        cdef KeySource source = keys
+        cdef uint64_t digests[CHUNK]
+        cdef Py_ssize_t done = 0, some
+        self.reserve(source.count)
+        while done < source.count:
+            some = min(CHUNK, source.count - done)
+            # Not straight into place: a key's own buffer code could come back and add to this.
+            source.digest(done, some, self._kind, self.seed, digests)
+            self.reserve(some)
+            memcpy(self.numbers + self.count, digests, <size_t>some * sizeof(uint64_t))
+            self.count += some
+            done += some
+        return 0
+
+    cdef int _add_packed(self, object keys) except -1:
+        cdef KeySource source = keys
+        cdef Py_ssize_t done, capacity
+        self.reserve(source.count)
+        # Without a capacity, whoever else adds meanwhile is refused: see reserve().
+        capacity = self._capacity
+        self._capacity = -1
+        with nogil:
+            done = digest_packed(
+                &source.packed, 0, source.count, self._kind, self.seed, self.numbers + self.count
+            )
+        self._capacity = capacity
+        if done < source.count:
+            raise source.bad_offsets(done)
+        self.count += done
+        return 0
+
+    cdef int reserve(self, Py_ssize_t more) except -1:
+        """Room for so many more; at least doubled, so that adding one by one stays linear."""
+        cdef Py_ssize_t capacity = self.count + more
+        cdef uint64_t *numbers
+        if self._capacity < 0:
+            raise RuntimeError("two threads add to one collection of digests at a time")
+        if capacity <= self._capacity:
+            return 0
+        capacity = max(capacity, min(2 * self._capacity, capacity + (1 << 26)), 64)
+        numbers = <uint64_t *>realloc(self.numbers, <size_t>capacity * sizeof(uint64_t))
+        if numbers == NULL:
+            raise MemoryError(f"there is no memory for the digests of {capacity} keys")
+        self.numbers = numbers
+        self._capacity = capacity
+        return 0
+
+    def __dealloc__(self):
+        free(self.numbers)

@@ -1,0 +1,46 @@
+"""Keys in whatever form a caller has them, turned into digests."""
+
+from cpython.buffer cimport Py_buffer
+from libc.stdint cimport uint8_t, uint64_t
+
+from filters.kernels.native.hashing cimport lsm_digest
+
+
+cdef struct Packed:
+    const uint8_t *data
+    size_t size
+    size_t width              # 0 where offsets tell
+    const void *offsets
+    bint wide                 # offsets of 64 bits, else of 32
+    Py_ssize_t count
+
+
+cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0
+cdef Py_ssize_t digest_packed(
+    const Packed *keys, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
+    uint64_t *digests,
+) noexcept nogil
+
+
+cdef class KeySource:
+    cdef Py_ssize_t count
+    cdef bint is_packed
+    cdef Packed packed
+    cdef object _keys
+    cdef bint _viewing
+    cdef Py_buffer _data
+    cdef Py_buffer _offsets
+
+    @staticmethod
+    cdef KeySource of(object keys)
+
+    cdef int digest(
+        self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
+    ) except -1
+
+    cdef object bad_offsets(self, Py_ssize_t index)
+    cdef int _open_packed(self, object keys) except -1
+    cdef int _digest_items(
+        self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
+    ) except -1
+    cdef object _changed(self)

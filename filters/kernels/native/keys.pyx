@@ -1,0 +1,161 @@
+"""Keys in whatever form a caller has them, turned into digests.
+
+A list or tuple is walked by its pointers, and the next keys are fetched into the cache ahead of
+their turn; packed keys are read where they lie, without Python and its lock; any other iterable
+becomes a list first.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from filters.hashing import key_bytes
+from filters.packed_keys import PackedKeys, bad_offsets, one_by_one
+from filters.kernels.native.hashing cimport digest_of, lsm_digest
+from filters.kernels.native.wide cimport lsm_prefetch
+
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000 && defined(Py_GIL_DISABLED)
+    #define LSM_OTHERS_MAY_WRITE 1  /* without the GIL a list may change under our hands */
+    #else
+    #define LSM_OTHERS_MAY_WRITE 0
+    #endif
+    """
+    const bint LSM_OTHERS_MAY_WRITE
+    PyObject **PySequence_Fast_ITEMS(object sequence)
+    Py_ssize_t PySequence_Fast_GET_SIZE(object sequence)
+
+
+# How many keys ahead an object's memory is asked for: a group, so that it arrives while the group
+# before it is looked up.
+cdef Py_ssize_t AHEAD = 64
+cdef Py_ssize_t LINE_BYTES = 64
+
+
+cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0:
+    """The digest of one key, bytes or any other contiguous or strided buffer."""
+    if not PyBytes_CheckExact(key):
+        key = key_bytes(key)
+    return digest_of(
+        kind, seed, <const uint8_t *>PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)
+    )
+
+
+cdef Py_ssize_t digest_packed(
+    const Packed *keys, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
+    uint64_t *digests,
+) noexcept nogil:
+    """Digests of ``count`` packed keys; how many there were before bad offsets, if any."""
+    cdef Py_ssize_t i
+    cdef uint64_t start, stop
+    cdef const uint8_t *key
+    if keys.width:
+        key = keys.data + <size_t>first * keys.width
+        for i in range(count):
+            digests[i] = digest_of(kind, seed, key, keys.width)
+            key += keys.width
+        return count
+    for i in range(count):
+        # Each offset is read once: the buffer may be changing, and what was checked must be used.
+        if keys.wide:
+            start = <uint64_t>(<const int64_t *>keys.offsets)[first + i]
+            stop = <uint64_t>(<const int64_t *>keys.offsets)[first + i + 1]
+        else:
+            start = <uint64_t>(<const int32_t *>keys.offsets)[first + i]
+            stop = <uint64_t>(<const int32_t *>keys.offsets)[first + i + 1]
+        if start > stop or stop > keys.size:
+            return i
+        digests[i] = digest_of(kind, seed, keys.data + start, <size_t>(stop - start))
+    return count
+
+
+cdef class KeySource:
+    """Keys that can be digested from any place on; holds on to what they live in."""
+
+    @staticmethod
+    cdef KeySource of(object keys):
+        """The source for a list, a tuple, packed keys, or any iterable."""
+        cdef KeySource self = KeySource.__new__(KeySource)
+        if type(keys) is PackedKeys:
+            self._open_packed(keys)
+            return self
+        if isinstance(keys, list):
+            self._keys = tuple(keys) if LSM_OTHERS_MAY_WRITE else keys
+        else:
+            self._keys = keys if isinstance(keys, tuple) else list(one_by_one(keys))
+        self.count = PySequence_Fast_GET_SIZE(self._keys)
+        return self
+
+    cdef int _open_packed(self, object keys) except -1:
+        PyObject_GetBuffer(keys.data, &self._data, PyBUF_SIMPLE)
+        self._viewing = True
+        self.count = len(keys)
+        self.is_packed = True
+        self.packed.data = <const uint8_t *>self._data.buf
+        self.packed.size = <size_t>self._data.len
+        self.packed.width = keys.width
+        self.packed.count = self.count
+        offsets = keys.offsets
+        if offsets is not None:
+            PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
+            self.packed.offsets = self._offsets.buf
+            self.packed.wide = offsets.itemsize == 8
+        return 0
+
+    cdef int digest(
+        self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
+    ) except -1:
+        """The digests of ``count`` keys from the first on; with the GIL, whatever the form."""
+        cdef Py_ssize_t done
+        if self.is_packed:
+            done = digest_packed(&self.packed, first, count, kind, seed, digests)
+            if done < count:
+                raise self.bad_offsets(first + done)
+            return 0
+        return self._digest_items(first, count, kind, seed, digests)
+
+    cdef int _digest_items(
+        self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
+    ) except -1:
+        cdef PyObject **items = PySequence_Fast_ITEMS(self._keys)
+        cdef Py_ssize_t size = PySequence_Fast_GET_SIZE(self._keys)
+        cdef Py_ssize_t i
+        cdef PyObject *item
+        if first + count > size:
+            raise self._changed()
+        for i in range(first, first + count):
+            if i + AHEAD < size:
+                # An object's type and a short key's last byte often lie in two cache lines.
+                lsm_prefetch(items[i + AHEAD])
+                lsm_prefetch(<const char *>items[i + AHEAD] + LINE_BYTES - 1)
+            item = items[i]
+            if PyBytes_CheckExact(<object>item):
+                digests[i - first] = digest_of(
+                    kind, seed, <const uint8_t *>PyBytes_AS_STRING(<object>item),
+                    <size_t>PyBytes_GET_SIZE(<object>item),
+                )
+                continue
+            # A buffer of another type may run code of its own, which may change the list.
+            digests[i - first] = digest_of_key(kind, seed, <object>item)
+            items = PySequence_Fast_ITEMS(self._keys)
+            size = PySequence_Fast_GET_SIZE(self._keys)
+            if first + count > size:
+                raise self._changed()
+        return 0
+
+    cdef object _changed(self):
+        return RuntimeError("the list of keys became shorter while it was read")
+
+    cdef object bad_offsets(self, Py_ssize_t index):
+        """The error for the packed key whose offsets are wrong."""
+        offsets = memoryview(self._offsets.obj)
+        return bad_offsets(index, offsets[index], offsets[index + 1], self.packed.size)
+
+    def __dealloc__(self):
+        if self._viewing:
+            PyBuffer_Release(&self._data)
+            if self.packed.offsets != NULL:
+                PyBuffer_Release(&self._offsets)

@@ -1,0 +1,1 @@
+from filters.kernels.python.leveldb import LevelDBBloomFilter as LevelDBBloomFilter

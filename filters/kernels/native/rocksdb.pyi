@@ -1,0 +1,1 @@
+from filters.kernels.python.rocksdb import RocksDBBloomFilter as RocksDBBloomFilter

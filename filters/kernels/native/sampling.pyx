@@ -1,0 +1,26 @@
+"""Measure a filter's rate on the filter itself, as ``filters/sampling.py`` explains."""
+
+from libc.stdint cimport uint32_t
+
+from filters import sampling
+
+cdef uint32_t MAX_SAMPLES = sampling.MAX_SAMPLES
+cdef uint32_t ENOUGH_HITS = sampling.ENOUGH_HITS
+
+
+cdef double hit_rate(const lsm_probing *probing, const void *filter) noexcept nogil:
+    """The share of hashes that are answered "maybe": the same at each call, 0 if none."""
+    cdef uint32_t hits = 0, index
+    for index in range(MAX_SAMPLES):
+        if probing.probe_digest(filter, sample_hash(index)):
+            hits += 1
+            if hits == ENOUGH_HITS:
+                return hits / <double>(index + 1)
+    return hits / <double>MAX_SAMPLES
+
+
+cdef inline uint32_t sample_hash(uint32_t index) noexcept nogil:
+    cdef uint32_t h = index + 1
+    h = (h ^ h >> 16) * <uint32_t>0x85EB_CA6B
+    h = (h ^ h >> 13) * <uint32_t>0xC2B2_AE35
+    return h ^ h >> 16

@@ -1,0 +1,3 @@
+"""Which vector instructions are in use."""
+
+cdef int level() noexcept

@@ -1,0 +1,1 @@
+WHY_NOT: str
