@@ -14,5 +14,5 @@ def check_digests(kind: str, seed: int, wanted: str, wanted_seed: int | None) ->
         raise ValueError(f"these are {kind} digests, and this family takes {wanted}")
     if wanted_seed is not None and seed != wanted_seed:
         raise ValueError(
-            "these digests were taken under another seed: leave seed= out, or collect them anew"
+            "these digests were taken under another seed: collect them with digests(seed=...)"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -12,12 +12,13 @@ import attrs
 import filters
 from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, rocksdb
 from filters.hashing import checked64, key_bytes
-from policies.contract import BuildContext, CollectingBuilder, FilterPolicy
+from policies.contract import BuildContext, FilterPolicy, finished
 from policies.parameters import parameter_fields
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from filters import Digests
     from filters.kernels.python.base import Filter
 
 
@@ -47,10 +48,15 @@ class FamilyPolicy(FilterPolicy):
         """A builder that also knows how many keys the family counted."""
         return FamilyBuilder(self)
 
-    def build(self, keys: Sequence[bytes]) -> Filter:
-        """The filter of these keys."""
+    def build(self, keys: Sequence[bytes] | Digests) -> Filter:
+        """The filter of these keys, or of their digests."""
         built: Filter = self.filter_class.build(keys, **self.params())
         return built
+
+    def digests(self) -> Digests:
+        """An empty collection of digests for ``build``."""
+        collection: Digests = self.filter_class.digests()
+        return collection
 
     def open(self, filter: Buffer) -> Filter:
         """The filter in these bytes."""
@@ -58,20 +64,33 @@ class FamilyPolicy(FilterPolicy):
         return opened
 
 
-class FamilyBuilder(CollectingBuilder):
-    """Collects keys, builds the family's filter of them at the end, and reports its count."""
+class FamilyBuilder:
+    """Keeps the digests of keys, not the keys, and builds the family's filter of them at the end.
 
-    __slots__ = ("_family_policy", "num_keys")
+    ``add`` is the collection's own, so that nothing stands between an engine and the hash; after
+    ``finish`` there is ``num_keys``, as the family counts.
+    """
+
+    __slots__ = ("_policy", "add", "digests", "num_keys")
 
     def __init__(self, policy: FamilyPolicy):
-        super().__init__(policy)
-        self._family_policy = policy
+        self._policy: FamilyPolicy | None = policy
+        self.digests = policy.digests()
+        self.add: Callable[[bytes], None] = self.digests.add
         self.num_keys: int | None = None
 
-    def _create(self, keys: list[bytes]) -> bytes:
-        built = self._family_policy.build(keys)
+    def finish(self) -> bytes:
+        """The filter of all keys; once only."""
+        if self._policy is None:
+            raise finished()
+        built = self._policy.build(self.digests)
+        self._policy, self.add = None, _add_too_late
         self.num_keys = built.num_keys
         return built.to_bytes()
+
+
+def _add_too_late(key: bytes) -> None:
+    raise finished()
 
 
 def _check_seed(_policy: object, _field: object, seed: int | None) -> None:
@@ -85,10 +104,15 @@ class SeededPolicy(FamilyPolicy):
 
     seed: int | None = attrs.field(default=None, eq=False, repr=False, validator=_check_seed)
 
-    def build(self, keys: Sequence[bytes]) -> Filter:
-        """The filter of these keys."""
+    def build(self, keys: Sequence[bytes] | Digests) -> Filter:
+        """The filter of these keys, or of their digests under the seed."""
         built: Filter = self.filter_class.build(keys, seed=self.seed, **self.params())
         return built
+
+    def digests(self) -> Digests:
+        """An empty collection of digests for ``build``, under the seed."""
+        collection: Digests = self.filter_class.digests(seed=self.seed)
+        return collection
 
     def with_seed(self, seed: int) -> Self:
         """This policy, hashing under this seed."""
@@ -135,7 +159,7 @@ class CountingPolicy(SeededPolicy):
     fpr: float | None = None
     num_probes: int | None = None
 
-    def build(self, keys: Sequence[bytes]) -> Filter:
+    def build(self, keys: Sequence[bytes] | Digests) -> Filter:
         """The classic filter that the counting filter of these keys collapses to."""
         built: Any = super().build(keys)
         collapsed: Filter = built.collapse()

@@ -163,17 +163,14 @@ class CollectingBuilder:
     def add(self, key: bytes) -> None:
         """Take the next key."""
         if self._keys is None:
-            raise _finished()
+            raise finished()
         self._keys.append(key)
 
     def finish(self) -> bytes | None:
         """The filter of all keys, or None where the policy declines; once only."""
         if self._keys is None:
-            raise _finished()
+            raise finished()
         keys, self._keys = self._keys, None
-        return self._create(keys)
-
-    def _create(self, keys: list[bytes]) -> bytes | None:
         return self._policy.create_filter(keys)
 
 
@@ -184,7 +181,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _finished() -> ValueError:
+def finished() -> ValueError:
+    """What a builder raises that is used again."""
     return ValueError(
         "this builder has finished: take a new one from new_builder() for the next filter"
     )

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import policies
 from policies import BuildContext, BuildResult, FilterPolicy, VerifiedBuilder
-from policies.builtin import BUILTIN
+from policies.builtin import BUILTIN, BlockedPolicy
 from policies.testing import KEY_SETS
 
 KEYS = [b"a", b"b", b"b", b"c"]
@@ -234,3 +235,56 @@ class TestMisuse:
             builder.add(b"a")
         with pytest.raises(ValueError, match="has finished"):
             builder.finish()
+
+
+@pytest.mark.parametrize("name", sorted({policy.name for policy in BUILTIN} - {"none"}))
+def test_a_built_in_policy_keeps_digests_and_no_keys(name: str) -> None:
+    builder = VerifiedBuilder(policies.create(name), BuildContext())
+    keys = [b"key%d" % i for i in range(500)]
+    for key in keys:
+        builder.add(key)
+    assert not builder._keys
+    assert builder._digests is not None
+    assert len(builder._digests) == 500
+    result = builder.finish()
+    assert (result.state, result.num_keys) == ("built", 500)
+    assert result.filter is not None
+    assert all(policies.create(name).open(result.filter).might_contain_many(keys))
+
+
+def test_a_filter_that_misses_digests_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the digests of a built-in policy's keys are kept for."""
+    honest = BlockedPolicy.build
+
+    def forgetful(self: BlockedPolicy, keys: Any) -> Any:
+        return honest(self, [b"some other key"])
+
+    monkeypatch.setattr(BlockedPolicy, "build", forgetful)
+    result = build(BlockedPolicy().with_seed(5), [b"key%d" % i for i in range(100)])
+    assert result.state == "failed"
+    assert re.search(r"'blocked' built a filter that misses \d+ of its 100 keys", result.reason)
+
+
+def test_a_policy_derived_from_a_built_in_one_is_probed_with_its_keys() -> None:
+    """It may hash as it likes, so that digests would prove nothing."""
+
+    class Reversing:
+        def __init__(self, reader: Any):
+            self._reader = reader
+
+        def might_contain(self, key: bytes) -> bool:
+            return bool(self._reader.might_contain(key[::-1]))
+
+        def might_contain_many(self, keys: Sequence[bytes]) -> list[bool]:
+            return [self.might_contain(key) for key in keys]
+
+    @attrs.frozen(kw_only=True)
+    class ReversedPolicy(BlockedPolicy):
+        name: ClassVar[str] = "acme.reversed"
+
+        def open(self, filter: Any) -> Any:
+            return Reversing(super().open(filter))
+
+    result = build(ReversedPolicy(), [b"key%d" % i for i in range(100)])
+    assert result.state == "failed"
+    assert "misses" in result.reason
