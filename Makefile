@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: test lint format demo soak clean
+.PHONY: test lint format demo soak asan wheel clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
@@ -24,10 +24,27 @@ soak: .venv/ready
 	LSM_SOAK=1 $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies
 	$(BIN)/python -m tests.soak
 
+# The kernel tests with every memory access and every C operation of the native kernel watched.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1 -g
+asan: .venv/ready
+	rm -rf build/asan
+	LSM_REQUIRE_NATIVE=1 LSM_CFLAGS="$(SANITIZE)" \
+	    $(BIN)/python -m pip install --quiet --no-deps --target build/asan .
+	LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/asan:. \
+	    $(BIN)/pytest -n $(JOBS) -k native tests/filters
+
+wheel: .venv/ready
+	rm -rf dist
+	LSM_REQUIRE_NATIVE=1 $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
 clean:
+	rm -f filters/kernels/native/*.so filters/kernels/native/why_not.py
 	rm -rf .venv build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-.venv/ready: pyproject.toml
-	$(PYTHON) -m venv --clear .venv
+NATIVE := $(wildcard $(addprefix filters/kernels/native/*.,pyx pxd h))
+
+.venv/ready: pyproject.toml setup.py $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
 	touch $@

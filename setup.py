@@ -2,13 +2,14 @@
 
 Without a C compiler the installation succeeds, the package runs on its readable kernel, and
 ``filters.KERNEL_REASON`` repeats what went wrong here. ``LSM_REQUIRE_NATIVE=1`` makes a failed
-compile an error; ``LSM_PURE=1`` compiles nothing. ``LSM_CFLAGS`` is added to the compiler's
-arguments, and to the linker's, as sanitizers need it.
+compile an error. ``LSM_CFLAGS`` is added to the arguments of compiler and linker, as sanitizers
+need it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -31,9 +32,9 @@ DIRECTIVES = {
 }
 
 
-def flag(name: str) -> bool:
-    """Whether an environment variable is set to something other than nothing and 0."""
-    return os.environ.get(name, "") not in ("", "0")
+def requires_native() -> bool:
+    """Whether an installation without the native kernel is none."""
+    return os.environ.get("LSM_REQUIRE_NATIVE", "") not in ("", "0")
 
 
 def flags() -> tuple[list[str], list[str]]:
@@ -41,7 +42,9 @@ def flags() -> tuple[list[str], list[str]]:
     extra = os.environ.get("LSM_CFLAGS", "").split()
     if sys.platform == "win32":
         return ["/O2", *extra], extra
-    return ["-O3", "-fno-math-errno", "-Wno-unreachable-code", *extra], extra
+    # Cython tells unused helpers and signs apart no better than this.
+    quiet = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-unreachable-code"]
+    return ["-O3", "-fno-math-errno", *quiet, *extra], extra
 
 
 def extensions() -> list[Extension]:
@@ -61,66 +64,56 @@ def extensions() -> list[Extension]:
     ]
 
 
+def in_words(error: Exception) -> str:
+    """The error's first line; of a failed command only its name and how it ended."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    command = re.match(r"[Cc]ommand '?\['([^']+)'.*\]'? (.*)", first)
+    return " ".join(command.groups()) if command else first
+
+
 class BuildNative(build_ext):
     """Compiles all modules or none, and leaves a note for the run time where it was none."""
 
+    def finalize_options(self) -> None:
+        """Hand the sources to Cython, which may be missing where build isolation is off."""
+        try:
+            from Cython.Build import cythonize
+        except ImportError:
+            if requires_native():
+                raise
+        else:
+            self.distribution.ext_modules = cythonize(
+                extensions(), compiler_directives=DIRECTIVES, build_dir="build/cython"
+            )
+        super().finalize_options()
+
     def run(self) -> None:
         """Compile; where that fails, say so now and whenever somebody asks."""
-        self.note(None)
-        if flag("LSM_PURE"):
-            self.note("it was not compiled: LSM_PURE was set when this was installed")
-            return
+        note = self.folder / NOTE
+        note.unlink(missing_ok=True)
         try:
             self.parallel = self.parallel or os.cpu_count()
             super().run()
         except Exception as error:
-            if flag("LSM_REQUIRE_NATIVE"):
+            if requires_native():
                 raise
-            self.remove_outputs()
-            first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            why = f"it could not be compiled when this was installed: {first_line}"
-            self.note(why)
-            self.warn(f"the native kernel is left out, {why}. LSM_REQUIRE_NATIVE=1 insists on it.")
+            for extension in self.extensions:  # half a kernel is none
+                module = Path(self.get_ext_filename(extension.name)).name
+                (self.folder / module).unlink(missing_ok=True)
+            why = f"it could not be compiled when this was installed: {in_words(error)}"
+            self.folder.mkdir(parents=True, exist_ok=True)
+            note.write_text(f'"""Left by setup.py."""\n\nWHY_NOT = {why!r}\n')
+            self.warn(f"the native kernel is left out: {why}. LSM_REQUIRE_NATIVE=1 insists on it.")
 
-    def finalize_options(self) -> None:
-        """Hand the sources to Cython, which may be missing where build isolation is off."""
-        if not flag("LSM_PURE"):
-            self.distribution.ext_modules = self.cythonized()
-        super().finalize_options()
-
-    def cythonized(self) -> list[Extension]:
-        """The extensions with C sources, or with none where there is no Cython."""
-        try:
-            from Cython.Build import cythonize
-        except ImportError:
-            if flag("LSM_REQUIRE_NATIVE"):
-                raise
-            return extensions()
-        compiled: list[Extension] = cythonize(
-            extensions(), compiler_directives=DIRECTIVES, build_dir="build/cython"
-        )
-        return compiled
+    @property
+    def folder(self) -> Path:
+        """Where the modules go."""
+        return NATIVE if self.inplace or self.editable_mode else Path(self.build_lib) / NATIVE
 
     def get_source_files(self) -> list[str]:
         """What a source distribution needs to compile."""
         patterns = ("*.pyx", "*.pxd", "*.h", "*.pyi")
         return [str(path) for pattern in patterns for path in sorted(NATIVE.glob(pattern))]
-
-    def note(self, why: str | None) -> None:
-        """Write the reason beside where the modules would be; remove an older one."""
-        folder = NATIVE if self.inplace or self.editable_mode else Path(self.build_lib) / NATIVE
-        path = folder / NOTE
-        if why is None:
-            path.unlink(missing_ok=True)
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            text = f'"""Left by setup.py."""\n\nWHY_NOT = {why!r}\n'
-            path.write_text(text)
-
-    def remove_outputs(self) -> None:
-        """Half a kernel is none."""
-        for output in self.get_outputs():
-            Path(output).unlink(missing_ok=True)
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildNative})

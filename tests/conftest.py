@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import zlib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -25,7 +26,8 @@ settings.load_profile("default")
 
 def pytest_report_header() -> str:
     seed = "of each test's own name" if "LSM_TEST_SEED" not in os.environ else "from LSM_TEST_SEED"
-    return f"filters kernel: {filters.KERNEL} ({filters.KERNEL_REASON}); random seeds: {seed}"
+    where = Path(filters.__file__).parent
+    return f"filters kernel: {filters.KERNEL} ({filters.KERNEL_REASON}) in {where}; seeds: {seed}"
 
 
 @pytest.fixture(scope="session", params=kernels.available())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from types import ModuleType
 
 import pytest
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from tests.filters.cases import CASES, Case, every_case, every_family, random_keys
+from tests.interpreter import fresh
 
 KEYS = st.lists(st.binary(max_size=70), max_size=120)
 
@@ -82,13 +81,7 @@ def test_holds_in_another_process_with_another_hash_seed(
     name = kernel.__name__.rpartition(".")[2]
     others = sum(built.might_contain_many([b"other%d" % i for i in range(3000)]))
     for hash_seed in ("0", "1"):
-        child = subprocess.run(
-            [sys.executable, "-c", _CHILD, case.family, name, path],
-            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        child = fresh(_CHILD, case.family, name, path, PYTHONHASHSEED=hash_seed)
         assert child.returncode == 0, child.stderr
         assert int(child.stdout) == others
 

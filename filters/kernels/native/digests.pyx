@@ -59,8 +59,9 @@ cdef class Digests:
     cdef Digests copied(self):
         """The same digests in memory of their own."""
         cdef Digests copy = Digests.empty(self._kind, self.seed)
-        copy.reserve(self.count)
-        memcpy(copy.numbers, self.numbers, <size_t>self.count * sizeof(uint64_t))
+        if self.count:
+            copy.reserve(self.count)
+            memcpy(copy.numbers, self.numbers, <size_t>self.count * sizeof(uint64_t))
         copy.count = self.count
         return copy
 
