@@ -1,8 +1,11 @@
-"""What README and docs/families.md show runs, and what they state is so."""
+"""What README and the pages for users show runs, and what they state is so."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,7 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
     return table
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/families.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/families.md", "docs/c-door.md"])
 def test_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     programs = blocks(page, "python")
@@ -124,3 +127,27 @@ def test_links_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_c_door_page_states_the_struct_of_the_header(tmp_path: Path) -> None:
+    """Offsets and kinds by the compiler's word, and the page's function compiles as strict C."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    page = (ROOT / "docs/c-door.md").read_text()
+    fields = re.findall(r"^\| (\d+) \| `.*?(\w+)(?:\)\(.*\))?` \| ", page, re.MULTILINE)[:6]
+    assert [name for _, name in fields[:4]] == ["struct_size", "digest_kind", "digest_seed", "self"]
+    assert [name for _, name in fields[4:]] == ["probe", "probe_digest"]
+    kinds = re.findall(r"^\| (\d) \| `", page, re.MULTILINE)[-4:]
+    claims = [f"offsetof(lsm_probe_v1, {name}) == {offset}" for offset, name in fields]
+    names = ("XXH3_64", "XXPH3_64", "LEVELDB", "ROCKSDB")
+    claims += [f"LSM_DIGEST_{name} == {kind}" for name, kind in zip(names, kinds, strict=True)]
+    program = "".join(f'_Static_assert({claim}, "{claim}");\n' for claim in claims)
+    source = tmp_path / "door.c"
+    source.write_text(blocks("docs/c-door.md", "c")[0] + program)
+    include = f"-I{ROOT / 'filters/kernels/native'}"
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", include]
+    compiled = subprocess.run(
+        [compiler, *strict, str(source)], capture_output=True, text=True, check=False
+    )
+    assert compiled.returncode == 0, compiled.stderr

@@ -87,3 +87,26 @@ def test_every_module_of_the_filters_floor_has_its_place_on_the_map() -> None:
     families = {name.replace("-", "_") + ".py" for name in CLASS_NAMES}
     there = {path.name for path in (ROOT / "filters").glob("*.py")} - families
     assert named == there - {"__init__.py", "errors.py"} | {"kernels/fuse_library.py"}
+
+
+NATIVE = ROOT / "filters" / "kernels" / "native"
+
+
+def test_every_module_of_the_readable_kernel_has_its_twin() -> None:
+    readable = {path.stem for path in (ROOT / "filters/kernels/python").glob("[a-z]*.py")}
+    assert readable <= {path.stem for path in NATIVE.glob("*.pyx")}
+
+
+def test_every_source_of_the_native_kernel_has_its_place_on_the_map() -> None:
+    page = (ROOT / "docs" / "house.md").read_text()
+    table = page.partition("## The native kernel")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([a-z_]+\.(?:h|pyx|pxd))`", table))
+    modules = {path.name for path in NATIVE.glob("*.pyx")}
+    # A .pxd beside a .pyx or a .h of its name declares that, and needs no line of its own.
+    alone = {
+        path.name
+        for path in NATIVE.glob("*.pxd")
+        if not path.with_suffix(".pyx").exists() and not path.with_suffix(".h").exists()
+    }
+    described = modules - {"chain.pyx"} | {"chain.pxd"} | alone
+    assert named == described | {path.name for path in NATIVE.glob("*.h")}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import attrs
 import pytest
+
+from filters import kernels
 
 
 @attrs.frozen
@@ -111,3 +114,21 @@ def random_keys(rng: random.Random, count: int, length: int = 16) -> list[bytes]
 def positives(filter_: Any, keys: list[bytes]) -> int:
     """How many of the keys the filter answers "maybe" to."""
     return sum(filter_.might_contain_many(keys))
+
+
+needs_native = pytest.mark.skipif(
+    "native" not in kernels.available(), reason=str(kernels._why_not("native"))
+)
+
+
+def twins() -> tuple[ModuleType, ModuleType]:
+    """The readable kernel and the compiled one."""
+    return kernels.load("python"), kernels.load("native")
+
+
+def outcome(ask: Callable[[], Any]) -> Any:
+    """What a call returns, or the type and the text of what it raises."""
+    try:
+        return ask()
+    except Exception as error:
+        return type(error), str(error)
