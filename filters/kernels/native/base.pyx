@@ -64,7 +64,8 @@ cdef class Filter:
     """A set of keys that answers "maybe" or "no", never a wrong "no".
 
     Two filters are equal when their bytes are, and pickle carries those bytes. One writer or many
-    readers may use a filter at a time; readers need no lock.
+    readers may use a filter at a time; readers need no lock. Where there is no GIL, writers lock
+    each other out, and nothing else.
     """
 
     def __cinit__(self):

@@ -1,5 +1,6 @@
 """What the Bloom filters of our own share: everything but where a key's bits are."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
@@ -64,6 +65,7 @@ cdef class BloomFilter(SaltedFilter):
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
         return self.packed(self._geometry.num_probes, self._geometry.size)
 
+    @cython.critical_section
     def add(self, key):
         """Add a key; True if the filter did not answer "maybe" to it before."""
         cdef uint64_t mixed = self.hash_of(key)
@@ -72,6 +74,7 @@ cdef class BloomFilter(SaltedFilter):
         self._num_keys += new
         return new
 
+    @cython.critical_section
     def add_many(self, keys):
         """Add many keys."""
         cdef KeySource source = KeySource.of(keys)

@@ -1,5 +1,6 @@
 """The counting Bloom filter, built and probed."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import counting
@@ -151,6 +152,7 @@ cdef class CountingBloomFilter(BloomFilter):
             seed=seed, salt=salt,
         )
 
+    @cython.critical_section
     def add(self, key):
         """Add one copy of a key; True if the filter did not answer "maybe" to it before."""
         cdef uint64_t mixed = self.hash_of(key)
@@ -159,6 +161,7 @@ cdef class CountingBloomFilter(BloomFilter):
         self._num_keys += 1
         return new
 
+    @cython.critical_section
     def add_many(self, keys):
         """Add many keys."""
         cdef KeySource source = KeySource.of(keys)
@@ -173,6 +176,7 @@ cdef class CountingBloomFilter(BloomFilter):
             self._num_keys += some
             done += some
 
+    @cython.critical_section
     def remove(self, key):
         """Remove one copy; False, and no change, for a key that is surely not in."""
         cdef uint64_t mixed = self.hash_of(key)

@@ -1,5 +1,6 @@
 """The cuckoo filter, built and probed."""
 
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import cuckoo
@@ -278,10 +279,12 @@ cdef class CuckooFilter(SaltedFilter):
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
         return self.packed(self._table.bits, self._table.buckets)
 
+    @cython.critical_section
     def add(self, key):
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
         self._add_hash(self.hash_of(key))
 
+    @cython.critical_section
     def add_many(self, keys):
         """Add many keys; on CapacityError those before it are in."""
         cdef KeySource source = KeySource.of(keys)
@@ -295,6 +298,7 @@ cdef class CuckooFilter(SaltedFilter):
                 self._add_hash(hashes[i])
             done += some
 
+    @cython.critical_section
     def remove(self, key):
         """Remove one copy; False, and no change, for a key that is surely not in."""
         cdef Spot spot = locate(&self._table, self.hash_of(key))

@@ -1,5 +1,6 @@
 """Keys of which only the digests are kept: 8 bytes each, however long they are."""
 
+cimport cython
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
@@ -91,6 +92,7 @@ cdef class Digests:
         """The secret seed the digests are taken under; 0 for a kind that has none."""
         return self.seed
 
+    @cython.critical_section
     def add(self, key):
         """Take a key."""
         cdef uint64_t digest = digest_of_key(self._kind, self.seed, key)
@@ -99,6 +101,7 @@ cdef class Digests:
         self.numbers[self.count] = digest
         self.count += 1
 
+    @cython.critical_section
     def add_many(self, keys):
         """Take many keys."""
         cdef KeySource source = KeySource.of(keys)
@@ -107,6 +110,7 @@ cdef class Digests:
         else:
             self._add_items(source)
 
+    @cython.critical_section
     def add_digest(self, digest):
         """Take a key by its digest."""
         cdef uint64_t number
