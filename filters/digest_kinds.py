@@ -16,3 +16,18 @@ def check_digests(kind: str, seed: int, wanted: str, wanted_seed: int | None) ->
         raise ValueError(
             "these digests were taken under another seed: collect them with digests(seed=...)"
         )
+
+
+def check_width(kind: str, digest: int) -> None:
+    """Refuse a number that no key has for its digest."""
+    bits = 32 if kind in (LEVELDB, ROCKSDB) else 64
+    if not 0 <= digest < 1 << bits:
+        raise OverflowError(f"a {kind} digest lies between 0 and 2**{bits} - 1")
+
+
+def not_digests(given: object) -> str:
+    """What count_missing says to keys, or to digests of another kernel."""
+    return (
+        f"count_missing takes digests, as this class's digests() collects them, not "
+        f"{type(given).__name__}"
+    )

@@ -7,6 +7,7 @@ database's secret seed, and fold their own salt into it with :func:`mix`.
 from __future__ import annotations
 
 import os
+from operator import index
 from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_intdigest
@@ -63,3 +64,11 @@ def checked64(name: str, value: int | None) -> int:
     if not 0 <= value <= MASK64:
         raise ValueError(f"{name} is out of range: allowed are 0 to 2**64 - 1")
     return value
+
+
+def checked_digest(digest: int) -> int:
+    """A digest that a caller gives, if it is a whole number of 64 bits."""
+    number = index(digest)
+    if not 0 <= number <= MASK64:
+        raise OverflowError("a digest lies between 0 and 2**64 - 1")
+    return number

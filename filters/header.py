@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAGIC = b"LSFB"
 VERSION = 1
 EMPTY = 0b1
+MAX_KEYS = 1 << 60  # a count beyond is no count, and could not go on growing
 FAMILY_IDS = {"classic": 1, "counting": 2, "cuckoo": 3, "blocked": 4, "binary-fuse": 5}
 
 _FIXED = struct.Struct("<4s4B4Q")
@@ -97,6 +98,10 @@ def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
         raise CorruptFilterError(
             f"{family} filter has flags {flags:#04x} (byte 6) with {num_keys} keys: "
             "bit 0 says that the set is empty, the other bits are reserved"
+        )
+    if num_keys > MAX_KEYS:
+        raise CorruptFilterError(
+            f"{family} filter claims {num_keys} keys (bytes 8 to 15); allowed are {MAX_KEYS}"
         )
     header = Header(family, parameter, size, num_keys, seed, salt)
     return header, view[_FIXED.size : -_CHECKSUM.size]

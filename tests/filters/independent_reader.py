@@ -87,6 +87,8 @@ def open_frame(data: bytes) -> Frame:
     num_keys = number(data, 8, 8)
     if data[6] != (1 if num_keys == 0 else 0):
         raise RefusedError("flags")
+    if num_keys > 2**60:
+        raise RefusedError("num_keys")
     return Frame(
         family=FAMILIES[data[4]],
         parameter=data[7],

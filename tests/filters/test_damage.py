@@ -91,6 +91,19 @@ def test_flags_that_contradict_the_count_are_refused(kernel: ModuleType, case: C
             case.cls(kernel).from_bytes(wrong)
 
 
+@every_salted_family
+def test_a_count_that_is_none_is_refused(kernel: ModuleType, case: Case) -> None:
+    """Else a key more would run a 64-bit counter over."""
+    data = case.build(kernel, KEYS).to_bytes()
+    for count in (2**60 + 1, 2**64 - 1):
+        with pytest.raises(CorruptFilterError, match=f"claims {count} keys"):
+            case.cls(kernel).from_bytes(forged(data, 8, "<Q", count))
+    if case.family in {"classic", "counting", "blocked"}:
+        grown = case.cls(kernel).from_bytes(forged(data, 8, "<Q", 2**60 - 1))
+        grown.add_many([b"one more"] * 2)
+        assert grown.num_keys <= 2**60 + 1
+
+
 FORGERIES: list[tuple[str, int, str, list[int]]] = [
     ("parameter", 7, "B", [0, 1, 7, 9, 33, 65, 255]),
     ("size", 16, "<Q", [0, 1, 2, 3, 1 << 20, 1 << 32, (1 << 40) + 1, 1 << 63, (1 << 64) - 1]),

@@ -39,12 +39,8 @@ cdef class Filter:
     cdef Py_ssize_t missing(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil
     cdef int verify(self, Digests hashes) except -1
     cdef list _answers_as_list(self, KeySource source)
-    cdef int _answer(
-        self, KeySource source, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
-    ) except -1
-    cdef Py_ssize_t _answer_packed(
-        self, const Packed *keys, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
-    ) noexcept nogil
+    cdef int _answer(self, KeySource source, uint8_t *answers) except -1
+    cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil
     cdef Py_ssize_t _turn(
         self, uint64_t[64] *hashes, int *turn, Py_ssize_t some, Py_ssize_t waiting,
         uint8_t *answers,
@@ -59,6 +55,7 @@ cdef class SaltedFilter(Filter):
 
 
 cdef object ask_buffer(Filter self, object key)
+cdef object unmade(Filter self)
 
 
 cdef inline object ask(Filter self, object key):

@@ -4,6 +4,7 @@ A family brings its bytes, one plain struct that says how they are laid out, and
 an ``lsm_probing`` over that struct. Every form of a question is answered here with these.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
@@ -13,11 +14,14 @@ from libc.string cimport memset
 
 from filters import hashing, header
 from filters.answers import checked_out
+from filters.digest_kinds import not_digests
 from filters.errors import FilterError
 from filters.hashing import key_bytes
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest, lsm_mix
-from filters.kernels.native.keys cimport KeySource, Packed, digest_of_key, digest_packed
+from filters.kernels.native.keys cimport (
+    KeySource, Packed, digest_number, digest_of_key, digest_packed
+)
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 
@@ -26,7 +30,6 @@ from filters.kernels.native.probing cimport lsm_probing
 # that was asked for arrives.
 cdef enum:
     GROUP = 64
-    CHUNK = 1024  # of answers that become a list's items
 
 
 cdef int answer_maybe(const void *filter, const char *key, size_t length) noexcept nogil:
@@ -60,6 +63,14 @@ cdef object ask_buffer(Filter self, object key):
     return ask(self, key_bytes(key))
 
 
+cdef object unmade(Filter self):
+    """The error for an object that nothing has filled."""
+    return TypeError(
+        f"a {type(self).__name__} is made by build(), by with_capacity() where it can grow, or by "
+        "from_bytes()"
+    )
+
+
 cdef class Filter:
     """A set of keys that answers "maybe" or "no", never a wrong "no".
 
@@ -73,27 +84,30 @@ cdef class Filter:
         self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_XXH3_64, 0)
 
     def __init__(self, *args, **kwargs):
-        raise TypeError(
-            f"a {type(self).__name__} is made by build(), by with_capacity() where it can grow, "
-            "or by from_bytes()"
-        )
+        raise unmade(self)
 
     def might_contain_many(self, keys, out=None):
-        """The answers for many keys, in order; into ``out``, one byte each, where it is given."""
+        """The answers for many keys, in order; into ``out``, one byte each, where it is given.
+
+        After an error, some of the answers may stand in ``out``.
+        """
         cdef KeySource source = KeySource.of(keys)
         cdef Py_buffer buffer
         if out is None:
             return self._answers_as_list(source)
         PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
         try:
-            self._answer(source, 0, source.count, <uint8_t *>buffer.buf)
+            self._answer(source, <uint8_t *>buffer.buf)
         finally:
             PyBuffer_Release(&buffer)
         return out
 
     def count_missing(self, digests):
         """How many of these keys, given by their digests, the filter denies: 0 for its own."""
-        cdef Digests hashes = Digests.of(
+        cdef Digests hashes
+        if type(digests) is not Digests:
+            raise TypeError(not_digests(digests))
+        hashes = Digests.begun(
             digests, <lsm_digest>self.door.digest_kind, self.door.digest_seed
         )
         cdef Payload payload = self.payload  # in use without the GIL, whatever others do
@@ -181,62 +195,58 @@ cdef class Filter:
         return 0
 
     cdef list _answers_as_list(self, KeySource source):
-        cdef uint8_t answers[CHUNK]
-        cdef Py_ssize_t done = 0, some, i
-        cdef list result = PyList_New(source.count)
-        while done < source.count:
-            some = min(CHUNK, source.count - done)
-            self._answer(source, done, some, answers)
-            for i in range(some):
-                answer = True if answers[i] else False
-                Py_INCREF(answer)
-                PyList_SET_ITEM(result, done + i, answer)
-            done += some
+        cdef bytes answers = PyBytes_FromStringAndSize(NULL, source.count)
+        cdef const char *each = PyBytes_AS_STRING(answers)
+        cdef list result
+        cdef Py_ssize_t i
+        self._answer(source, <uint8_t *>each)
+        # Only now, when no code but this runs: until it is full, nobody may see the list.
+        result = PyList_New(source.count)
+        for i in range(source.count):
+            answer = True if each[i] else False
+            Py_INCREF(answer)
+            PyList_SET_ITEM(result, i, answer)
         return result
 
-    cdef int _answer(
-        self, KeySource source, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
-    ) except -1:
-        """The answers for ``count`` keys from the first on, in whatever form they came."""
+    cdef int _answer(self, KeySource source, uint8_t *answers) except -1:
+        """The answers for all keys, in whatever form they came."""
         cdef Payload payload = self.payload  # in use without the GIL, whatever others do
         cdef uint64_t hashes[2][GROUP]
         cdef Py_ssize_t done = 0, ahead = 0, some
         cdef int turn = 0
         if source.is_packed:
             with nogil:
-                done = self._answer_packed(&source.packed, first, count, answers)
-            if done < count:
-                raise source.bad_offsets(first + done)
+                done = self._answer_packed(&source.packed, answers)
+            if done < source.count:
+                raise source.bad_offsets(done)
             return 0
-        while done < count:
-            some = min(GROUP, count - ahead)
+        while done < source.count:
+            some = min(GROUP, source.count - ahead)
             if some:
                 source.digest(
-                    first + ahead, some, <lsm_digest>self.door.digest_kind, self.door.digest_seed,
+                    ahead, some, <lsm_digest>self.door.digest_kind, self.door.digest_seed,
                     hashes[turn],
                 )
             done += self._turn(hashes, &turn, some, ahead - done, answers + done)
             ahead += some
         return 0
 
-    cdef Py_ssize_t _answer_packed(
-        self, const Packed *keys, Py_ssize_t first, Py_ssize_t count, uint8_t *answers
-    ) noexcept nogil:
-        """How many keys came before bad offsets, if any; fewer than ``count`` is an error."""
+    cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil:
+        """How many keys came before bad offsets; all of them, if there are none."""
         cdef uint64_t hashes[2][GROUP]
         cdef Py_ssize_t done = 0, ahead = 0, some, good
         cdef int turn = 0
-        while done < count:
-            some = min(GROUP, count - ahead)
+        while done < keys.count:
+            some = min(GROUP, keys.count - ahead)
             good = digest_packed(
-                keys, first + ahead, some, <lsm_digest>self.door.digest_kind,
-                self.door.digest_seed, hashes[turn],
+                keys, ahead, some, <lsm_digest>self.door.digest_kind, self.door.digest_seed,
+                hashes[turn],
             )
             if good < some:
                 return ahead + good
             done += self._turn(hashes, &turn, some, ahead - done, answers + done)
             ahead += some
-        return count
+        return keys.count
 
     cdef Py_ssize_t _turn(
         self, uint64_t[GROUP] *hashes, int *turn, Py_ssize_t some, Py_ssize_t waiting,
@@ -268,9 +278,7 @@ cdef class SaltedFilter(Filter):
 
     def might_contain_digest(self, digest):
         """The answer for a key given by its digest under :attr:`digest_seed`."""
-        if not 0 <= digest <= 0xFFFF_FFFF_FFFF_FFFF:
-            raise OverflowError("a digest lies between 0 and 2**64 - 1")
-        return <bint>self.door.probe_digest(self.door.self, digest)
+        return <bint>self.door.probe_digest(self.door.self, digest_number(digest))
 
     @property
     def digest_seed(self):

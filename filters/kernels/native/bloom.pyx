@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64
-from filters.kernels.native.base cimport SaltedFilter
+from filters.kernels.native.base cimport SaltedFilter, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.distinct cimport count_repeats
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
@@ -83,9 +83,11 @@ cdef class BloomFilter(SaltedFilter):
         self.own()
         while done < source.count:
             some = min(CHUNK, source.count - done)
-            source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
-            self.hashes_of(hashes, some)
-            self._num_keys += some - self._insert(hashes, some)
+            try:
+                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
+            finally:  # those before a wrong key are in
+                self.hashes_of(hashes, source.digested)
+                self._num_keys += source.digested - self._insert(hashes, source.digested)
             done += some
 
     def union(self, other):
@@ -145,6 +147,8 @@ cdef class BloomFilter(SaltedFilter):
 
     cdef int own(self) except -1:
         """Make the payload one for writing: a view of foreign bytes is copied first."""
+        if self._geometry is None:
+            raise unmade(self)
         if not self.payload.writable:
             self.payload = self.payload.copy()
             self.point()

@@ -170,10 +170,12 @@ cdef class CountingBloomFilter(BloomFilter):
         self.own()
         while done < source.count:
             some = min(CHUNK, source.count - done)
-            source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
-            self.hashes_of(hashes, some)
-            self._insert(hashes, some)
-            self._num_keys += some
+            try:
+                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
+            finally:  # those before a wrong key are in
+                self.hashes_of(hashes, source.digested)
+                self._insert(hashes, source.digested)
+                self._num_keys += source.digested
             done += some
 
     @cython.critical_section

@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from filters import cuckoo
 from filters.errors import CapacityError
 from filters.hashing import checked64
-from filters.kernels.native.base cimport SaltedFilter, ask
+from filters.kernels.native.base cimport SaltedFilter, ask, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
 from filters.kernels.native.keys cimport KeySource
@@ -286,21 +286,25 @@ cdef class CuckooFilter(SaltedFilter):
 
     @cython.critical_section
     def add_many(self, keys):
-        """Add many keys; on CapacityError those before it are in."""
+        """Add many keys; on an error those before it are in."""
         cdef KeySource source = KeySource.of(keys)
         cdef uint64_t hashes[CHUNK]
         cdef Py_ssize_t done = 0, some, i
         while done < source.count:
             some = min(CHUNK, source.count - done)
-            source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
-            self.hashes_of(hashes, some)
-            for i in range(some):
-                self._add_hash(hashes[i])
+            try:
+                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
+            finally:  # those before a wrong key are in
+                self.hashes_of(hashes, source.digested)
+                for i in range(source.digested):
+                    self._add_hash(hashes[i])
             done += some
 
     @cython.critical_section
     def remove(self, key):
         """Remove one copy; False, and no change, for a key that is surely not in."""
+        if self._geometry is None:
+            raise unmade(self)
         cdef Spot spot = locate(&self._table, self.hash_of(key))
         cdef uint64_t bucket = spot.first
         cdef int lane = lane_of(&self._table, bucket, spot.fingerprint)
@@ -359,6 +363,8 @@ cdef class CuckooFilter(SaltedFilter):
 
     cdef int own(self) except -1:
         """Make the payload one for writing: a view of foreign bytes is copied first."""
+        if self._geometry is None:
+            raise unmade(self)
         if not self.payload.writable:
             self.payload = self.payload.copy()
             self.point()

@@ -6,9 +6,11 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from filters import hashing
-from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests
+from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests, check_width
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest
-from filters.kernels.native.keys cimport KeySource, digest_of_key, digest_packed
+from filters.kernels.native.keys cimport (
+    KeySource, digest_number, digest_of_key, digest_packed
+)
 from filters.kernels.native.sorting cimport sort_distinct
 
 
@@ -113,10 +115,8 @@ cdef class Digests:
     @cython.critical_section
     def add_digest(self, digest):
         """Take a key by its digest."""
-        cdef uint64_t number
-        if not 0 <= digest <= 0xFFFF_FFFF_FFFF_FFFF:
-            raise OverflowError("a digest lies between 0 and 2**64 - 1")
-        number = digest
+        cdef uint64_t number = digest_number(digest)
+        check_width(KINDS[self._kind], number)
         self.reserve(1)
         self.numbers[self.count] = number
         self.count += 1
@@ -134,11 +134,16 @@ cdef class Digests:
         self.reserve(source.count)
         while done < source.count:
             some = min(CHUNK, source.count - done)
-            # Not straight into place: a key's own buffer code could come back and add to this.
-            source.digest(done, some, self._kind, self.seed, digests)
-            self.reserve(some)
-            memcpy(self.numbers + self.count, digests, <size_t>some * sizeof(uint64_t))
-            self.count += some
+            try:
+                # Not straight into place: a key's own buffer code could come back and add to this.
+                source.digest(done, some, self._kind, self.seed, digests)
+            finally:  # those before a wrong key are in
+                self.reserve(source.digested)
+                memcpy(
+                    self.numbers + self.count, digests,
+                    <size_t>source.digested * sizeof(uint64_t),
+                )
+                self.count += source.digested
             done += some
         return 0
 
@@ -154,9 +159,9 @@ cdef class Digests:
                 &source.packed, 0, source.count, self._kind, self.seed, self.numbers + self.count
             )
         self._capacity = capacity
+        self.count += done
         if done < source.count:
             raise source.bad_offsets(done)
-        self.count += done
         return 0
 
     cdef int reserve(self, Py_ssize_t more) except -1:

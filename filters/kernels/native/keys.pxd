@@ -15,6 +15,7 @@ cdef struct Packed:
     Py_ssize_t count
 
 
+cdef uint64_t digest_number(object digest) except? 0
 cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0
 cdef Py_ssize_t digest_packed(
     const Packed *keys, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
@@ -24,6 +25,7 @@ cdef Py_ssize_t digest_packed(
 
 cdef class KeySource:
     cdef Py_ssize_t count
+    cdef Py_ssize_t digested  # by the last call of digest(), which an error may have ended early
     cdef bint is_packed
     cdef Packed packed
     cdef object _keys

@@ -7,8 +7,11 @@ becomes a list first.
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsUnsignedLongLong, PyLong_CheckExact
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from operator import index
 
 from filters.hashing import key_bytes
 from filters.packed_keys import PackedKeys, bad_offsets, one_by_one
@@ -33,6 +36,16 @@ cdef extern from *:
 # before it is looked up.
 cdef Py_ssize_t AHEAD = 64
 cdef Py_ssize_t LINE_BYTES = 64
+
+
+cdef uint64_t digest_number(object digest) except? 0:
+    """A digest that a caller gives as an int."""
+    if not PyLong_CheckExact(digest):
+        digest = index(digest)
+    try:
+        return PyLong_AsUnsignedLongLong(digest)
+    except OverflowError:
+        raise OverflowError("a digest lies between 0 and 2**64 - 1") from None
 
 
 cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0:
@@ -109,11 +122,11 @@ cdef class KeySource:
         self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
     ) except -1:
         """The digests of ``count`` keys from the first on; with the GIL, whatever the form."""
-        cdef Py_ssize_t done
+        self.digested = 0
         if self.is_packed:
-            done = digest_packed(&self.packed, first, count, kind, seed, digests)
-            if done < count:
-                raise self.bad_offsets(first + done)
+            self.digested = digest_packed(&self.packed, first, count, kind, seed, digests)
+            if self.digested < count:
+                raise self.bad_offsets(first + self.digested)
             return 0
         return self._digest_items(first, count, kind, seed, digests)
 
@@ -138,12 +151,14 @@ cdef class KeySource:
                     <size_t>PyBytes_GET_SIZE(<object>item),
                 )
                 continue
+            self.digested = i - first
             # A buffer of another type may run code of its own, which may change the list.
             digests[i - first] = digest_of_key(kind, seed, <object>item)
             items = PySequence_Fast_ITEMS(self._keys)
             size = PySequence_Fast_GET_SIZE(self._keys)
             if first + count > size:
                 raise self._changed()
+        self.digested = count
         return 0
 
     cdef object _changed(self):

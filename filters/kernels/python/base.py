@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from filters import header
 from filters.answers import checked_out
-from filters.digest_kinds import XXH3, check_digests
-from filters.hashing import MASK64, checked64, digest, mix
-from filters.kernels.python.digests import Digests
+from filters.digest_kinds import XXH3, not_digests
+from filters.hashing import checked64, checked_digest, digest, mix
+from filters.kernels.python.digests import Digests, digests_of
 from filters.packed_keys import one_by_one
 
 if TYPE_CHECKING:
@@ -38,19 +38,25 @@ class Filter(ABC):
     @overload
     def might_contain_many(self, keys: Iterable[Buffer], out: Out) -> Out: ...
     def might_contain_many(self, keys: Iterable[Buffer], out: Any = None) -> Any:
-        """The answers for many keys, in order; into ``out``, one byte each, where it is given."""
+        """The answers for many keys, in order; into ``out``, one byte each, where it is given.
+
+        After an error, some of the answers may stand in ``out``.
+        """
         might_contain = self.might_contain
-        answers = [might_contain(key) for key in one_by_one(keys)]
         if out is None:
-            return answers
-        checked_out(out, len(answers))[:] = bytes(answers)
+            return [might_contain(key) for key in one_by_one(keys)]
+        keys = list(one_by_one(keys))
+        answers = checked_out(out, len(keys))
+        for index, key in enumerate(keys):
+            answers[index] = might_contain(key)
         return out
 
     def count_missing(self, digests: Digests) -> int:
         """How many of these keys, given by their digests, the filter denies: 0 for its own."""
-        kind, seed = self._digest_kind
-        check_digests(digests.kind, digests.digest_seed, kind, seed)
-        return sum(not self._might_contain_digest(digest) for digest in digests.numbers)
+        if not isinstance(digests, Digests):
+            raise TypeError(not_digests(digests))
+        numbers, _ = digests_of(digests, *self._digest_kind)
+        return sum(not self._might_contain_digest(digest) for digest in numbers)
 
     @property
     @abstractmethod
@@ -141,9 +147,7 @@ class SaltedFilter(Filter):
 
     def might_contain_digest(self, digest: int) -> bool:
         """The answer for a key given by its digest under :attr:`digest_seed`."""
-        if not 0 <= digest <= MASK64:
-            raise OverflowError("a digest lies between 0 and 2**64 - 1")
-        return self._might_contain_digest(digest)
+        return self._might_contain_digest(checked_digest(digest))
 
     @property
     def digest_seed(self) -> int:
@@ -188,6 +192,6 @@ def salted(
     keys: Iterable[Buffer] | Digests, seed: int | None, salt: int | None
 ) -> tuple[list[int], int, int]:
     """The distinct salted digests of the keys in ascending order, and the seed and salt used."""
-    digests, salt = Digests.of(keys, XXH3, seed), checked64("salt", salt)
-    mixed = sorted({mix(each, salt) for each in digests.numbers})
-    return mixed, digests.digest_seed, salt
+    digests, seed = digests_of(keys, XXH3, seed)
+    salt = checked64("salt", salt)
+    return sorted({mix(each, salt) for each in digests}), seed, salt

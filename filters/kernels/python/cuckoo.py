@@ -11,7 +11,7 @@ from filters.digest_kinds import XXH3
 from filters.errors import CapacityError
 from filters.hashing import MASK64, checked64, digest, mix
 from filters.kernels.python.base import SaltedFilter
-from filters.kernels.python.digests import Digests
+from filters.kernels.python.digests import digests_of
 from filters.packed_keys import one_by_one
 from filters.wishes import check_like, checked_capacity
 
@@ -70,12 +70,13 @@ class CuckooFilter(SaltedFilter):
         filled anew under another one.
         """
         wish = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        digests, salt = Digests.of(keys, XXH3, seed), checked64("salt", salt)
+        digests, seed = digests_of(keys, XXH3, seed)
+        salt = checked64("salt", salt)
         geometry = None
         while True:
-            mixed = sorted({mix(each, salt) for each in digests.numbers})
+            mixed = sorted({mix(each, salt) for each in digests})
             geometry = geometry or cuckoo.plan(len(mixed), wish)
-            self = cls(geometry, seed=digests.digest_seed, salt=salt)
+            self = cls(geometry, seed=seed, salt=salt)
             if all(self._insert(each, MAX_KICKS_IN_BUILD) for each in mixed):
                 return self
             geometry, salt = geometry.grown(), cuckoo.next_salt(salt)
@@ -123,7 +124,7 @@ class CuckooFilter(SaltedFilter):
             )
 
     def add_many(self, keys: Iterable[Buffer]) -> None:
-        """Add many keys; on CapacityError those before it are in."""
+        """Add many keys; on an error those before it are in."""
         for key in one_by_one(keys):
             self.add(key)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from filters.compat_hashing import leveldb_hash, rocksdb_hash, xxph3_64
-from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests
-from filters.hashing import MASK64, checked64, digest, key_bytes
+from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests, check_width
+from filters.hashing import checked64, checked_digest, digest, key_bytes
 from filters.packed_keys import one_by_one
 
 if TYPE_CHECKING:
@@ -28,30 +28,20 @@ class Digests:
     ``count_missing`` tells how many of its keys a filter denies.
     """
 
-    __slots__ = ("digest_seed", "kind", "numbers")
+    __slots__ = ("_numbers", "digest_seed", "kind")
 
     def __init__(self, kind: str, seed: int):
         """For kernels; users call ``digests()`` of a filter class."""
         self.kind = kind
         self.digest_seed = seed
-        self.numbers = array("Q")
-
-    @classmethod
-    def of(cls, keys: Iterable[Buffer] | Self, kind: str, seed: int | None) -> Self:
-        """A collection of these keys' digests, or the one given in their place."""
-        if isinstance(keys, cls):
-            check_digests(keys.kind, keys.digest_seed, kind, seed)
-            return keys
-        self = cls(kind, checked64("seed", seed) if kind == XXH3 else 0)
-        self.add_many(keys)  # type: ignore[arg-type]
-        return self
+        self._numbers = array("Q")
 
     def add(self, key: Buffer) -> None:
         """Take a key."""
         if self.kind == XXH3:
-            self.numbers.append(digest(key, self.digest_seed))
+            self._numbers.append(digest(key, self.digest_seed))
         else:
-            self.numbers.append(_UNSEEDED[self.kind](key_bytes(key)))
+            self._numbers.append(_UNSEEDED[self.kind](key_bytes(key)))
 
     def add_many(self, keys: Iterable[Buffer]) -> None:
         """Take many keys."""
@@ -60,12 +50,24 @@ class Digests:
 
     def add_digest(self, digest: int) -> None:
         """Take a key by its digest."""
-        if not 0 <= digest <= MASK64:
-            raise OverflowError("a digest lies between 0 and 2**64 - 1")
-        self.numbers.append(digest)
+        number = checked_digest(digest)
+        check_width(self.kind, number)
+        self._numbers.append(number)
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self._numbers)
 
     def __repr__(self) -> str:
         return f"<Digests: {len(self)} keys, {self.kind}>"
+
+
+def digests_of(
+    keys: Iterable[Buffer] | Digests, kind: str, seed: int | None
+) -> tuple[array[int], int]:
+    """The digests of these keys, or those given in their place, and the seed they are under."""
+    if isinstance(keys, Digests):
+        check_digests(keys.kind, keys.digest_seed, kind, seed)
+        return keys._numbers, keys.digest_seed
+    digests = Digests(kind, checked64("seed", seed) if kind == XXH3 else 0)
+    digests.add_many(keys)
+    return digests._numbers, digests.digest_seed

@@ -10,7 +10,7 @@ from filters.compat_hashing import leveldb_hash
 from filters.digest_kinds import LEVELDB
 from filters.hashing import key_bytes
 from filters.kernels.python.base import Filter
-from filters.kernels.python.digests import Digests
+from filters.kernels.python.digests import Digests, digests_of
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LevelDBBloomFilter(Filter):
     ) -> Self:
         """A filter of exactly these keys, sized for how many were given; repeats count."""
         wish = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
-        hashes = Digests.of(keys, LEVELDB, None).numbers
+        hashes, _ = digests_of(keys, LEVELDB, None)
         geometry = leveldb.plan(len(hashes), wish, num_probes)
         data = bytearray(leveldb.payload_bytes(geometry) + 1)
         data[-1] = geometry.num_probes

@@ -11,7 +11,7 @@ from filters.compat_hashing import MASK32, rocksdb_hash, xxph3_64
 from filters.digest_kinds import ROCKSDB, XXPH3
 from filters.hashing import key_bytes
 from filters.kernels.python.base import Filter
-from filters.kernels.python.digests import Digests
+from filters.kernels.python.digests import Digests, digests_of
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class RocksDBBloomFilter(Filter):
             num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = [hashed for hashed, _ in groupby(Digests.of(keys, XXPH3, None).numbers)]
+        digests, _ = digests_of(keys, XXPH3, None)
+        hashes = [hashed for hashed, _ in groupby(digests)]
         geometry = rocksdb.plan(
             len(hashes), wish, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
         )
