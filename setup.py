@@ -44,7 +44,7 @@ def flags() -> tuple[list[str], list[str]]:
         return ["/O2", *extra], extra
     # Cython tells unused helpers and signs apart no better than this.
     quiet = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-unreachable-code"]
-    return ["-O3", "-fno-math-errno", *quiet, *extra], extra
+    return ["-O3", "-g0", "-fno-math-errno", *quiet, *extra], extra
 
 
 def extensions() -> list[Extension]:

@@ -20,6 +20,12 @@ cdef extern from "lsm_probe.h" nogil:
         int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
 
 
+# Keys are answered in groups, one group behind the one that is digested: meanwhile the memory that was
+# asked for arrives. It takes about so many lines on their way to keep a memory busy.
+cdef enum:
+    GROUP = 128
+
+
 # What an object answers that no build or from_bytes() has made.
 cdef lsm_probing ALWAYS_MAYBE
 
@@ -41,9 +47,8 @@ cdef class Filter:
     cdef list _answers_as_list(self, KeySource source)
     cdef int _answer(self, KeySource source, uint8_t *answers) except -1
     cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil
-    cdef Py_ssize_t _turn(
-        self, uint64_t[64] *hashes, int *turn, Py_ssize_t some, Py_ssize_t waiting,
-        uint8_t *answers,
+    cdef void _turn(
+        self, uint64_t *hashes, Py_ssize_t waiting, Py_ssize_t some, uint8_t *answers
     ) noexcept nogil
 
 

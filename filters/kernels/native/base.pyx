@@ -10,7 +10,7 @@ from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
 from filters import hashing, header
 from filters.answers import checked_out
@@ -26,11 +26,6 @@ from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 
 
-# Keys are answered in groups, one behind the group that is digested: while that is done, the memory
-# that was asked for arrives.
-cdef enum:
-    GROUP = 64
-
 
 cdef int answer_maybe(const void *filter, const char *key, size_t length) noexcept nogil:
     return 1
@@ -40,21 +35,15 @@ cdef int answer_maybe_to_digest(const void *filter, uint64_t digest) noexcept no
     return 1
 
 
-cdef void prefetch_nothing(
-    const void *filter, const uint64_t *hashes, size_t count
-) noexcept nogil:
-    pass
-
-
 cdef void answer_maybe_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
     memset(answers, 1, count)
 
 
 # What an object answers that no build or from_bytes() has made.
 cdef lsm_probing ALWAYS_MAYBE = lsm_probing(
-    answer_maybe, answer_maybe_to_digest, prefetch_nothing, answer_maybe_to_all, NULL
+    answer_maybe, answer_maybe_to_digest, answer_maybe_to_all, NULL
 )
 
 
@@ -169,14 +158,13 @@ cdef class Filter:
     cdef Py_ssize_t missing(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil:
         """How many of these hashes the filter denies."""
         cdef uint8_t answers[GROUP]
-        cdef Py_ssize_t done = 0, some, next_group, found = 0, i
+        cdef Py_ssize_t done = 0, some, found = 0, i
         while done < count:
             some = min(GROUP, count - done)
-            next_group = min(GROUP, count - done - some)
-            self.probing.prefetch_many(
-                self.door.self, hashes + done + some, <size_t>next_group
+            self.probing.test_many(
+                self.door.self, hashes + done, <size_t>some,
+                <size_t>min(GROUP, count - done - some), answers,
             )
-            self.probing.test_many(self.door.self, hashes + done, <size_t>some, answers)
             for i in range(some):
                 found += answers[i]
             done += some
@@ -211,9 +199,8 @@ cdef class Filter:
     cdef int _answer(self, KeySource source, uint8_t *answers) except -1:
         """The answers for all keys, in whatever form they came."""
         cdef Payload payload = self.payload  # in use without the GIL, whatever others do
-        cdef uint64_t hashes[2][GROUP]
-        cdef Py_ssize_t done = 0, ahead = 0, some
-        cdef int turn = 0
+        cdef uint64_t hashes[2 * GROUP]
+        cdef Py_ssize_t done = 0, waiting = 0, some
         if source.is_packed:
             with nogil:
                 done = self._answer_packed(&source.packed, answers)
@@ -221,43 +208,46 @@ cdef class Filter:
                 raise source.bad_offsets(done)
             return 0
         while done < source.count:
-            some = min(GROUP, source.count - ahead)
+            some = min(GROUP, source.count - done - waiting)
             if some:
                 source.digest(
-                    ahead, some, <lsm_digest>self.door.digest_kind, self.door.digest_seed,
-                    hashes[turn],
+                    done + waiting, some, <lsm_digest>self.door.digest_kind,
+                    self.door.digest_seed, hashes + waiting,
                 )
-            done += self._turn(hashes, &turn, some, ahead - done, answers + done)
-            ahead += some
+            self._turn(hashes, waiting, some, answers + done)
+            done += waiting
+            waiting = some
         return 0
 
     cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil:
         """How many keys came before bad offsets; all of them, if there are none."""
-        cdef uint64_t hashes[2][GROUP]
-        cdef Py_ssize_t done = 0, ahead = 0, some, good
-        cdef int turn = 0
+        cdef uint64_t hashes[2 * GROUP]
+        cdef Py_ssize_t done = 0, waiting = 0, some, good
         while done < keys.count:
-            some = min(GROUP, keys.count - ahead)
+            some = min(GROUP, keys.count - done - waiting)
             good = digest_packed(
-                keys, ahead, some, <lsm_digest>self.door.digest_kind, self.door.digest_seed,
-                hashes[turn],
+                keys, done + waiting, some, <lsm_digest>self.door.digest_kind,
+                self.door.digest_seed, hashes + waiting,
             )
             if good < some:
-                return ahead + good
-            done += self._turn(hashes, &turn, some, ahead - done, answers + done)
-            ahead += some
+                return done + waiting + good
+            self._turn(hashes, waiting, some, answers + done)
+            done += waiting
+            waiting = some
         return keys.count
 
-    cdef Py_ssize_t _turn(
-        self, uint64_t[GROUP] *hashes, int *turn, Py_ssize_t some, Py_ssize_t waiting,
-        uint8_t *answers,
+    cdef void _turn(
+        self, uint64_t *hashes, Py_ssize_t waiting, Py_ssize_t some, uint8_t *answers
     ) noexcept nogil:
-        """Ask for the memory of a new group, and answer the one that waits; how many these are."""
-        self.hashes_of(hashes[turn[0]], some)
-        self.probing.prefetch_many(self.door.self, hashes[turn[0]], <size_t>some)
-        turn[0] = 1 - turn[0]
-        self.probing.test_many(self.door.self, hashes[turn[0]], <size_t>waiting, answers)
-        return waiting
+        """Answer the hashes that waited, ask for the memory of the digests behind these.
+
+        Those become hashes, and wait from now on at the front.
+        """
+        self.hashes_of(hashes + waiting, some)
+        self.probing.test_many(
+            self.door.self, hashes, <size_t>waiting, <size_t>some, answers
+        )
+        memmove(hashes, hashes + waiting, <size_t>some * sizeof(uint64_t))
 
 
 cdef void close_door(object capsule) noexcept:

@@ -50,29 +50,28 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
     return has(fuse, lsm_mix(digest, fuse.salt))
 
 
-cdef void prefetch_many(const void *self, const uint64_t *hashes, size_t count) noexcept nogil:
-    cdef const Fuse *fuse = <const Fuse *>self
-    cdef const Shard *shard
+cdef inline void prefetch(const Fuse *fuse, uint64_t mixed) noexcept nogil:
+    cdef const Shard *shard = shard_of(fuse, mixed)
+    cdef Slots slots = locate(hash_under(mixed, shard.seed), shard.layout)
     cdef int width = fuse.fingerprint_bits >> 3
-    cdef Slots slots
-    cdef size_t i
-    for i in range(count):
-        shard = shard_of(fuse, hashes[i])
-        slots = locate(hash_under(hashes[i], shard.seed), shard.layout)
-        lsm_prefetch(shard.table + width * slots.first)
-        lsm_prefetch(shard.table + width * slots.second)
-        lsm_prefetch(shard.table + width * slots.third)
+    lsm_prefetch(shard.table + width * slots.first)
+    lsm_prefetch(shard.table + width * slots.second)
+    lsm_prefetch(shard.table + width * slots.third)
 
 
 cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
+    cdef const Fuse *fuse = <const Fuse *>self
     cdef size_t i
-    for i in range(count):
-        answers[i] = <uint8_t>has(<const Fuse *>self, hashes[i])
+    for i in range(max(count, ahead)):
+        if i < ahead:
+            prefetch(fuse, hashes[count + i])
+        if i < count:
+            answers[i] = <uint8_t>has(fuse, hashes[i])
 
 
-cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, prefetch_many, test_many, NULL)
+cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef int answer_no(const void *filter, const char *key, size_t length) noexcept nogil:
@@ -84,15 +83,13 @@ cdef int answer_no_to_digest(const void *filter, uint64_t digest) noexcept nogil
 
 
 cdef void answer_no_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
     memset(answers, 0, count)
 
 
 # An empty set has slots like any other, and they would pass one stranger in 2^fingerprint_bits.
-cdef lsm_probing EMPTY = lsm_probing(
-    answer_no, answer_no_to_digest, prefetch_many, answer_no_to_all, NULL
-)
+cdef lsm_probing EMPTY = lsm_probing(answer_no, answer_no_to_digest, answer_no_to_all, NULL)
 
 
 cdef class BinaryFuseFilter(SaltedFilter):

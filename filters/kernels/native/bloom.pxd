@@ -15,6 +15,9 @@ cdef class BloomFilter(SaltedFilter):
     cdef int own(self) except -1
     cdef int fill_with(self, object keys, object seed, object plan) except -1
     cdef int unite(self, BloomFilter other) except -1
+    cdef Py_ssize_t insert_hashes(
+        self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged
+    ) noexcept nogil
     cdef Py_ssize_t _insert(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil
 
 
@@ -30,7 +33,4 @@ cdef class BitFilter(BloomFilter):
     ) noexcept nogil
     cdef void _turn_in(
         self, Digests hashes, Py_ssize_t some, Py_ssize_t waiting, Digests unchanged
-    ) noexcept nogil
-    cdef void _insert_hashes(
-        self, const uint64_t *hashes, Py_ssize_t count, Digests unchanged
     ) noexcept nogil

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64
-from filters.kernels.native.base cimport SaltedFilter, unmade
+from filters.kernels.native.base cimport GROUP, SaltedFilter, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.distinct cimport count_repeats
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
@@ -18,7 +18,6 @@ from filters.wishes import check_like, checked_capacity
 
 cdef enum:
     CHUNK = 256      # hashes on the stack
-    GROUP = 64       # keys digested, then added
     BATCH = 1 << 16  # keys added before memory for the next is looked to
 
     # With more suspects of being repeats than one key in so many, sorting is the faster way.
@@ -162,11 +161,29 @@ cdef class BloomFilter(SaltedFilter):
         """Take in what the other one holds."""
         raise NotImplementedError
 
+    cdef Py_ssize_t insert_hashes(
+        self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged
+    ) noexcept nogil:
+        """Add hashes; how many changed no zero. These are kept where there is room for them."""
+        cdef uint64_t forgotten[GROUP]
+        cdef uint64_t *kept = forgotten
+        cdef Py_ssize_t done = 0, some, found = 0
+        while done < count:
+            some = min(GROUP, count - done)
+            if unchanged != NULL:
+                kept = unchanged + found
+            found += <Py_ssize_t>self.probing.add_many(
+                <void *>self.door.self, hashes + done, <size_t>some,
+                <size_t>min(GROUP, count - done - some), kept,
+            )
+            done += some
+        return found
+
     cdef Py_ssize_t _insert(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil:
         """Add up to a chunk of hashes; how many of them changed no zero."""
         cdef uint64_t unchanged[CHUNK]
         return <Py_ssize_t>self.probing.add_many(
-            <void *>self.door.self, hashes, <size_t>count, unchanged
+            <void *>self.door.self, hashes, <size_t>count, 0, unchanged
         )
 
 
@@ -271,12 +288,12 @@ cdef class BitFilter(BloomFilter):
     cdef void _turn_in(
         self, Digests hashes, Py_ssize_t some, Py_ssize_t waiting, Digests unchanged
     ) noexcept nogil:
-        """Salt a new group of digests and ask for its memory; add the group that waits for its."""
+        """Add the group that waits, and salt the digests behind it, which wait from now on."""
         cdef uint64_t *numbers = hashes.numbers + hashes.count
         self.hashes_of(numbers + waiting, some)
-        self.probing.prefetch_many(self.door.self, numbers + waiting, <size_t>some)
         unchanged.count += <Py_ssize_t>self.probing.add_many(
-            <void *>self.door.self, numbers, <size_t>waiting, unchanged.numbers + unchanged.count
+            <void *>self.door.self, numbers, <size_t>waiting, <size_t>some,
+            unchanged.numbers + unchanged.count,
         )
         hashes.count += waiting
 
@@ -287,24 +304,11 @@ cdef class BitFilter(BloomFilter):
             some = min(BATCH, hashes.count - done)
             unchanged.reserve(some)
             with nogil:
-                self._insert_hashes(hashes.numbers + done, some, unchanged)
+                unchanged.count += self.insert_hashes(
+                    hashes.numbers + done, some, unchanged.numbers + unchanged.count
+                )
             done += some
         return 0
-
-    cdef void _insert_hashes(
-        self, const uint64_t *hashes, Py_ssize_t count, Digests unchanged
-    ) noexcept nogil:
-        cdef Py_ssize_t done = 0, some
-        while done < count:
-            some = min(GROUP, count - done)
-            self.probing.prefetch_many(
-                self.door.self, hashes + done + some, <size_t>min(GROUP, count - done - some)
-            )
-            unchanged.count += <Py_ssize_t>self.probing.add_many(
-                <void *>self.door.self, hashes + done, <size_t>some,
-                unchanged.numbers + unchanged.count,
-            )
-            done += some
 
     cdef Py_ssize_t _count_distinct(self, Digests hashes, Digests unchanged) except -1:
         cdef Py_ssize_t repeats = 0

@@ -31,32 +31,35 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
     return has(filter, lsm_mix(digest, filter.salt))
 
 
-cdef void prefetch_many(const void *self, const uint64_t *hashes, size_t count) noexcept nogil:
-    cdef const Bits *filter = <const Bits *>self
-    cdef uint64_t mixed
-    cdef size_t i
-    for i in range(count):
-        mixed = hashes[i]
-        for _ in range(filter.num_probes):
-            lsm_prefetch(filter.bits + (position(mixed, filter.size) >> 3))
-            mixed = following(mixed)
+cdef inline void prefetch(const Bits *filter, uint64_t mixed) noexcept nogil:
+    for _ in range(filter.num_probes):
+        lsm_prefetch(filter.bits + (position(mixed, filter.size) >> 3))
+        mixed = following(mixed)
 
 
 cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
+    cdef const Bits *filter = <const Bits *>self
     cdef size_t i
-    for i in range(count):
-        answers[i] = <uint8_t>has(<const Bits *>self, hashes[i])
+    for i in range(max(count, ahead)):
+        if i < ahead:
+            prefetch(filter, hashes[count + i])
+        if i < count:
+            answers[i] = <uint8_t>has(filter, hashes[i])
 
 
 cdef size_t add_many(
-    void *self, const uint64_t *hashes, size_t count, uint64_t *unchanged
+    void *self, const uint64_t *hashes, size_t count, size_t ahead, uint64_t *unchanged
 ) noexcept nogil:
+    cdef Bits *filter = <Bits *>self
     cdef size_t i, found = 0
-    for i in range(count):
-        unchanged[found] = hashes[i]
-        found += not insert(<Bits *>self, hashes[i])
+    for i in range(max(count, ahead)):
+        if i < ahead:
+            prefetch(filter, hashes[count + i])
+        if i < count:
+            unchanged[found] = hashes[i]
+            found += not insert(filter, hashes[i])
     return found
 
 
@@ -73,9 +76,7 @@ cdef bint insert(Bits *filter, uint64_t mixed) noexcept nogil:
     return new
 
 
-cdef lsm_probing PROBING = lsm_probing(
-    probe, probe_digest, prefetch_many, test_many, add_many
-)
+cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, add_many)
 
 
 cdef class ClassicBloomFilter(BitFilter):

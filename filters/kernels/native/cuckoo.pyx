@@ -20,7 +20,7 @@ cdef enum:
     SLOTS = 4
     LANES_IN_A_WORD = 16      # up to so many bits, a bucket's four lanes fit one word of 64
     MOST_KICKS = 500          # MAX_KICKS of filters/cuckoo.py: what an undo log has room for
-    GROUP = 64
+    AHEAD = 64                # keys whose buckets are asked for before the first is inserted
     CHUNK = 256
 
 if MOST_KICKS != cuckoo.MAX_KICKS or SLOTS != cuckoo.SLOTS:
@@ -126,27 +126,26 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
     return has(table, lsm_mix(digest, table.salt))
 
 
-cdef inline void prefetch(const Table *table, uint64_t bucket) noexcept nogil:
+cdef inline void prefetch_bucket(const Table *table, uint64_t bucket) noexcept nogil:
     lsm_prefetch(table.slots + (bucket * SLOTS * table.bits >> 3))
 
 
-cdef void prefetch_many(const void *self, const uint64_t *hashes, size_t count) noexcept nogil:
-    cdef const Table *table = <const Table *>self
-    cdef Spot spot
-    cdef size_t i
-    for i in range(count):
-        spot = locate(table, hashes[i])
-        prefetch(table, spot.first)
-        prefetch(table, spot.second)
+cdef inline void prefetch(const Table *table, uint64_t mixed) noexcept nogil:
+    cdef Spot spot = locate(table, mixed)
+    prefetch_bucket(table, spot.first)
+    prefetch_bucket(table, spot.second)
 
 
 cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
     cdef const Table *table = <const Table *>self
     cdef size_t i
-    for i in range(count):
-        answers[i] = <uint8_t>has(table, hashes[i])
+    for i in range(max(count, ahead)):
+        if i < ahead:
+            prefetch(table, hashes[count + i])
+        if i < count:
+            answers[i] = <uint8_t>has(table, hashes[i])
 
 
 cdef inline bint place(Table *table, uint64_t bucket, uint64_t fingerprint) noexcept nogil:
@@ -201,7 +200,7 @@ cdef bint is_full_of(const Table *table, uint64_t bucket, uint64_t fingerprint) 
     return True
 
 
-cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, prefetch_many, test_many, NULL)
+cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class CuckooFilter(SaltedFilter):
@@ -372,17 +371,12 @@ cdef class CuckooFilter(SaltedFilter):
 
     cdef bint _fill(self, Digests hashes) noexcept nogil:
         """Insert all; False where one of them finds no slot."""
-        cdef Py_ssize_t done = 0, some, i
-        while done < hashes.count:
-            some = min(GROUP, hashes.count - done)
-            prefetch_many(
-                &self._table, hashes.numbers + done + some,
-                <size_t>min(GROUP, hashes.count - done - some),
-            )
-            for i in range(done, done + some):
-                if not insert(&self._table, hashes.numbers[i], KICKS_IN_BUILD, NULL):
-                    return False
-            done += some
+        cdef Py_ssize_t i
+        for i in range(hashes.count):
+            if i + AHEAD < hashes.count:
+                prefetch(&self._table, hashes.numbers[i + AHEAD])
+            if not insert(&self._table, hashes.numbers[i], KICKS_IN_BUILD, NULL):
+                return False
         return True
 
     cdef int _add_hash(self, uint64_t mixed) except -1:

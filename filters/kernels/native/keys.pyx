@@ -34,7 +34,7 @@ cdef extern from *:
 
 # How many keys ahead an object's memory is asked for: a group, so that it arrives while the group
 # before it is looked up.
-cdef Py_ssize_t AHEAD = 64
+cdef Py_ssize_t AHEAD = 128
 cdef Py_ssize_t LINE_BYTES = 64
 
 

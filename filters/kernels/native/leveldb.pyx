@@ -14,7 +14,7 @@ from filters.kernels.native.wide cimport lsm_prefetch, lsm_reduce, lsm_rotate_le
 
 cdef enum:
     MOST_PROBES = 30          # more are another encoding, to which every key may be there
-    GROUP = 64
+    AHEAD = 64                # keys whose bits are asked for before the first is inserted
 
 if MOST_PROBES != leveldb.MAX_PROBES:
     raise ImportError("filters/leveldb.py and its compiled kernel differ: compile it again")
@@ -50,26 +50,25 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
     return has(<const Array *>self, <uint32_t>digest)
 
 
-cdef void prefetch_many(const void *self, const uint64_t *hashes, size_t count) noexcept nogil:
-    cdef const Array *array = <const Array *>self
-    cdef uint32_t hashed, step
-    cdef size_t i
+cdef inline void prefetch(const Array *array, uint32_t hashed) noexcept nogil:
+    cdef uint32_t step = lsm_rotate_left32(hashed, 15)
     if not array.size or array.num_probes > MOST_PROBES:
         return
-    for i in range(count):
-        hashed = <uint32_t>hashes[i]
-        step = lsm_rotate_left32(hashed, 15)
-        for _ in range(array.num_probes):
-            lsm_prefetch(array.bits + (place_of(array, hashed) >> 3))
-            hashed += step
+    for _ in range(array.num_probes):
+        lsm_prefetch(array.bits + (place_of(array, hashed) >> 3))
+        hashed += step
 
 
 cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
+    cdef const Array *array = <const Array *>self
     cdef size_t i
-    for i in range(count):
-        answers[i] = <uint8_t>has(<const Array *>self, <uint32_t>hashes[i])
+    for i in range(max(count, ahead)):
+        if i < ahead:
+            prefetch(array, <uint32_t>hashes[count + i])
+        if i < count:
+            answers[i] = <uint8_t>has(array, <uint32_t>hashes[i])
 
 
 cdef void insert(Array *array, uint32_t hashed) noexcept nogil:
@@ -81,7 +80,7 @@ cdef void insert(Array *array, uint32_t hashed) noexcept nogil:
         hashed += step
 
 
-cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, prefetch_many, test_many, NULL)
+cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class LevelDBBloomFilter(Filter):
@@ -180,15 +179,10 @@ cdef class LevelDBBloomFilter(Filter):
         return self.opened(&self._array, &PROBING, LSM_DIGEST_LEVELDB, 0)
 
     cdef int _insert_all(self, Digests hashes) except -1:
-        cdef Py_ssize_t done = 0, some, i
+        cdef Py_ssize_t i
         with nogil:
-            while done < hashes.count:
-                some = min(GROUP, hashes.count - done)
-                prefetch_many(
-                    &self._array, hashes.numbers + done + some,
-                    <size_t>min(GROUP, hashes.count - done - some),
-                )
-                for i in range(done, done + some):
-                    insert(&self._array, <uint32_t>hashes.numbers[i])
-                done += some
+            for i in range(hashes.count):
+                if i + AHEAD < hashes.count:
+                    prefetch(&self._array, <uint32_t>hashes.numbers[i + AHEAD])
+                insert(&self._array, <uint32_t>hashes.numbers[i])
         return 0

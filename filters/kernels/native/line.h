@@ -56,6 +56,12 @@ LSM_INLINE uint64_t lsm_fast_local_hash_of(const lsm_lines *self, uint64_t diges
     return digest;
 }
 
+/* Both lines that a line of a view may straddle. */
+LSM_INLINE void lsm_prefetch_line(const uint8_t *line) {
+    lsm_prefetch(line);
+    lsm_prefetch(line + LSM_LINE_BYTES - 1);
+}
+
 /* 2^32 divided by the golden ratio, rounded to odd. */
 #define LSM_PROBE_MULTIPLIER 0x9E3779B9u
 
@@ -215,22 +221,36 @@ LSM_TARGET_AVX512 LSM_INLINE int lsm_line_has_avx512(const uint8_t *line, uint32
         lsm_spot spot = lsm_##family##_spot(self, lsm_##family##_hash_of(self, digest));          \
         return lsm_line_has_##simd(spot.line, spot.probe, self->num_probes);                      \
     }                                                                                             \
-    target static void lsm_##family##_test_many_##simd(                                           \
-        const void *filter, const uint64_t *hashes, size_t count, uint8_t *answers) {             \
+    target static void lsm_##family##_test_many_##simd(const void *filter, const uint64_t *hashes, \
+                                                       size_t count, size_t ahead,                \
+                                                       uint8_t *answers) {                        \
         const lsm_lines self = *(const lsm_lines *)filter;                                        \
         for (size_t i = 0; i < count; i++) {                                                      \
+            if (i < ahead) {                                                                      \
+                lsm_prefetch_line(lsm_##family##_spot(&self, hashes[count + i]).line);            \
+            }                                                                                     \
             lsm_spot spot = lsm_##family##_spot(&self, hashes[i]);                                \
             answers[i] = (uint8_t)lsm_line_has_##simd(spot.line, spot.probe, self.num_probes);    \
         }                                                                                         \
+        for (size_t i = count; i < ahead; i++) {                                                  \
+            lsm_prefetch_line(lsm_##family##_spot(&self, hashes[count + i]).line);                \
+        }                                                                                         \
     }                                                                                             \
-    target static size_t lsm_##family##_add_many_##simd(                                          \
-        void *filter, const uint64_t *hashes, size_t count, uint64_t *unchanged) {                \
+    target static size_t lsm_##family##_add_many_##simd(void *filter, const uint64_t *hashes,     \
+                                                        size_t count, size_t ahead,               \
+                                                        uint64_t *unchanged) {                    \
         const lsm_lines self = *(const lsm_lines *)filter;                                        \
         size_t found = 0;                                                                         \
         for (size_t i = 0; i < count; i++) {                                                      \
+            if (i < ahead) {                                                                      \
+                lsm_prefetch(lsm_##family##_spot(&self, hashes[count + i]).line);                 \
+            }                                                                                     \
             lsm_spot spot = lsm_##family##_spot(&self, hashes[i]);                                \
             unchanged[found] = hashes[i];                                                         \
             found += !lsm_line_add_##simd(spot.line, spot.probe, self.num_probes);                \
+        }                                                                                         \
+        for (size_t i = count; i < ahead; i++) {                                                  \
+            lsm_prefetch(lsm_##family##_spot(&self, hashes[count + i]).line);                     \
         }                                                                                         \
         return found;                                                                             \
     }
@@ -238,8 +258,7 @@ LSM_TARGET_AVX512 LSM_INLINE int lsm_line_has_avx512(const uint8_t *line, uint32
 #define LSM_LINE_ROW(family, simd)                                                                \
     {                                                                                             \
         lsm_##family##_probe_##simd, lsm_##family##_probe_digest_##simd,                          \
-            lsm_##family##_prefetch_many, lsm_##family##_test_many_##simd,                        \
-            lsm_##family##_add_many_##simd                                                        \
+            lsm_##family##_test_many_##simd, lsm_##family##_add_many_##simd                       \
     }
 
 #if LSM_X86
@@ -254,27 +273,6 @@ LSM_TARGET_AVX512 LSM_INLINE int lsm_line_has_avx512(const uint8_t *line, uint32
     LSM_LINE_PROBES(family, portable, )                                                           \
     static const lsm_probing lsm_##family##_probing[] = {LSM_LINE_ROW(family, portable)};
 #endif
-
-/* Both lines that a line of a view may straddle. */
-LSM_INLINE void lsm_prefetch_line(const uint8_t *line) {
-    lsm_prefetch(line);
-    lsm_prefetch(line + LSM_LINE_BYTES - 1);
-}
-
-static void lsm_blocked_prefetch_many(const void *filter, const uint64_t *hashes, size_t count) {
-    const lsm_lines *self = (const lsm_lines *)filter;
-    for (size_t i = 0; i < count; i++) {
-        lsm_prefetch_line(lsm_blocked_spot(self, hashes[i]).line);
-    }
-}
-
-static void lsm_fast_local_prefetch_many(const void *filter, const uint64_t *hashes,
-                                         size_t count) {
-    const lsm_lines *self = (const lsm_lines *)filter;
-    for (size_t i = 0; i < count; i++) {
-        lsm_prefetch_line(lsm_fast_local_spot(self, hashes[i]).line);
-    }
-}
 
 LSM_LINE_FAMILY(blocked)
 LSM_LINE_FAMILY(fast_local)

@@ -12,15 +12,16 @@ typedef struct lsm_probing {
     int (*probe)(const void *self, const char *key, size_t length);
     int (*probe_digest)(const void *self, uint64_t digest);
 
-    /* Ask for the memory that test_many() or add_many() of the same hashes will touch. */
-    void (*prefetch_many)(const void *self, const uint64_t *hashes, size_t count);
+    /* answers[i] is 1 for "maybe" and 0 for "no", for the first `count` hashes. Meanwhile the memory
+     * is asked for that the `ahead` hashes behind these will need: their turn comes next. */
+    void (*test_many)(const void *self, const uint64_t *hashes, size_t count, size_t ahead,
+                      uint8_t *answers);
 
-    /* answers[i] is 1 for "maybe" and 0 for "no". */
-    void (*test_many)(const void *self, const uint64_t *hashes, size_t count, uint8_t *answers);
-
-    /* Add hashes, write down those for which nothing that was zero changed, and tell how many these
-     * were; unchanged[] has room for all. NULL where a family is built otherwise. */
-    size_t (*add_many)(void *self, const uint64_t *hashes, size_t count, uint64_t *unchanged);
+    /* Adds the first `count` hashes, writes down those for which nothing that was zero changed, and
+     * tells how many these were; unchanged[] has room for all. Meanwhile asks as test_many() does.
+     * NULL where a family is built otherwise. */
+    size_t (*add_many)(void *self, const uint64_t *hashes, size_t count, size_t ahead,
+                       uint64_t *unchanged);
 } lsm_probing;
 
 #endif

@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 
 from filters import occupancy, rocksdb
 from filters.kernels.native cimport simd
-from filters.kernels.native.base cimport ALWAYS_MAYBE, Filter, ask
+from filters.kernels.native.base cimport ALWAYS_MAYBE, GROUP, Filter, ask
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport (
     LSM_BLOOM_SEED, LSM_DIGEST_ROCKSDB, LSM_DIGEST_XXPH3_64, lsm_rocksdb_hash
@@ -15,10 +15,6 @@ from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.sampling cimport hit_rate
 from filters.kernels.native.wide cimport lsm_prefetch, lsm_rotate_left32
-
-
-cdef enum:
-    GROUP = 64
 
 
 cdef inline const uint8_t *line_of(const Legacy *legacy, uint32_t hashed) noexcept nogil:
@@ -47,21 +43,19 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
     return has(<const Legacy *>self, <uint32_t>digest)
 
 
-cdef void prefetch_many(const void *self, const uint64_t *hashes, size_t count) noexcept nogil:
-    cdef size_t i
-    for i in range(count):
-        lsm_prefetch(line_of(<const Legacy *>self, <uint32_t>hashes[i]))
-
-
 cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
+    cdef const Legacy *legacy = <const Legacy *>self
     cdef size_t i
-    for i in range(count):
-        answers[i] = <uint8_t>has(<const Legacy *>self, <uint32_t>hashes[i])
+    for i in range(max(count, ahead)):
+        if i < ahead:
+            lsm_prefetch(line_of(legacy, <uint32_t>hashes[count + i]))
+        if i < count:
+            answers[i] = <uint8_t>has(legacy, <uint32_t>hashes[i])
 
 
-cdef lsm_probing LEGACY = lsm_probing(probe, probe_digest, prefetch_many, test_many, NULL)
+cdef lsm_probing LEGACY = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef int answer_no(const void *filter, const char *key, size_t length) noexcept nogil:
@@ -73,15 +67,13 @@ cdef int answer_no_to_digest(const void *filter, uint64_t digest) noexcept nogil
 
 
 cdef void answer_no_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, uint8_t *answers
+    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
     memset(answers, 0, count)
 
 
 # What too few bytes say to RocksDB: there are no keys.
-cdef lsm_probing EMPTY = lsm_probing(
-    answer_no, answer_no_to_digest, ALWAYS_MAYBE.prefetch_many, answer_no_to_all, NULL
-)
+cdef lsm_probing EMPTY = lsm_probing(answer_no, answer_no_to_digest, answer_no_to_all, NULL)
 
 
 cdef class RocksDBBloomFilter(Filter):
@@ -222,12 +214,9 @@ cdef class RocksDBBloomFilter(Filter):
         with nogil:
             while done < hashes.count:
                 some = min(GROUP, hashes.count - done)
-                self.probing.prefetch_many(
-                    &self._lines, hashes.numbers + done + some,
-                    <size_t>min(GROUP, hashes.count - done - some),
-                )
                 self.probing.add_many(
-                    &self._lines, hashes.numbers + done, <size_t>some, unchanged
+                    &self._lines, hashes.numbers + done, <size_t>some,
+                    <size_t>min(GROUP, hashes.count - done - some), unchanged,
                 )
                 done += some
         return 0
