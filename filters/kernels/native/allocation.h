@@ -1,7 +1,8 @@
-/* Zeroed memory that starts on a cache line, and on a huge page where it fills some.
+/* Memory that starts on a cache line, and on a huge page where it fills some.
  *
  * A probe at random misses the translation cache in every page; with pages of 2 MiB it does so 512
- * times less often. Linux hands them out where it is asked.
+ * times less often, and new memory costs 512 times fewer page faults. Linux hands huge pages out
+ * where it is asked.
  */
 #ifndef LSM_ALLOCATION_H
 #define LSM_ALLOCATION_H
@@ -19,7 +20,8 @@
 #define LSM_LINE_BYTES 64
 #define LSM_HUGE_PAGE ((size_t)1 << 21)
 
-static inline uint8_t *lsm_allocate(size_t size) {
+/* Memory with anything in it; NULL where there is none. */
+static inline uint8_t *lsm_reserve(size_t size) {
     size_t alignment = size >= LSM_HUGE_PAGE ? LSM_HUGE_PAGE : LSM_LINE_BYTES;
     if (size > SIZE_MAX - alignment) {
         return NULL;
@@ -44,8 +46,16 @@ static inline uint8_t *lsm_allocate(size_t size) {
         madvise(memory, whole, MADV_HUGEPAGE);
     }
 #endif
-    memset(memory, 0, whole);
     return (uint8_t *)memory;
+}
+
+/* The same, zeroed. */
+static inline uint8_t *lsm_allocate(size_t size) {
+    uint8_t *memory = lsm_reserve(size);
+    if (memory != NULL) {
+        memset(memory, 0, size);
+    }
+    return memory;
 }
 
 static inline void lsm_release(uint8_t *memory) {

@@ -1,8 +1,7 @@
 """Keys of which only the digests are kept: 8 bytes each, however long they are."""
 
 cimport cython
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import hashing
@@ -12,6 +11,11 @@ from filters.kernels.native.keys cimport (
     KeySource, digest_number, digest_of_key, digest_packed
 )
 from filters.kernels.native.sorting cimport sort_distinct
+
+
+cdef extern from "allocation.h" nogil:
+    uint8_t *lsm_reserve(size_t size)
+    void lsm_release(uint8_t *memory)
 
 
 cdef enum:
@@ -76,12 +80,12 @@ cdef class Digests:
 
     cdef Py_ssize_t sort_distinct(self) except -1:
         """Bring the numbers into ascending order, each once; how many remain."""
-        cdef uint64_t *scratch = <uint64_t *>malloc(<size_t>max(1, self.count) * sizeof(uint64_t))
+        cdef uint64_t *scratch = <uint64_t *>lsm_reserve(<size_t>self.count * sizeof(uint64_t))
         if scratch == NULL:
             raise MemoryError(f"there is no memory to sort the digests of {self.count} keys")
         with nogil:
             self.count = <Py_ssize_t>sort_distinct(self.numbers, scratch, <size_t>self.count)
-        free(scratch)
+        lsm_release(<uint8_t *>scratch)
         return self.count
 
     @property
@@ -173,12 +177,15 @@ cdef class Digests:
         if capacity <= self._capacity:
             return 0
         capacity = max(capacity, min(2 * self._capacity, capacity + (1 << 26)), 64)
-        numbers = <uint64_t *>realloc(self.numbers, <size_t>capacity * sizeof(uint64_t))
+        numbers = <uint64_t *>lsm_reserve(<size_t>capacity * sizeof(uint64_t))
         if numbers == NULL:
             raise MemoryError(f"there is no memory for the digests of {capacity} keys")
+        if self.count:
+            memcpy(numbers, self.numbers, <size_t>self.count * sizeof(uint64_t))
+        lsm_release(<uint8_t *>self.numbers)
         self.numbers = numbers
         self._capacity = capacity
         return 0
 
     def __dealloc__(self):
-        free(self.numbers)
+        lsm_release(<uint8_t *>self.numbers)

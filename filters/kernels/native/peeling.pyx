@@ -21,7 +21,7 @@ from filters.kernels.native.wide cimport lsm_load16, lsm_prefetch
 
 
 cdef extern from "allocation.h" nogil:
-    uint8_t *lsm_allocate(size_t size)
+    uint8_t *lsm_reserve(size_t size)
     void lsm_release(uint8_t *memory)
 
 
@@ -121,7 +121,7 @@ cdef int populate_shard(
     peeling.slots = peeling.layout.starts + (ARITY - 1) * peeling.layout.length
     if peeling.slots >= min(<uint64_t>UINT32_MAX, SIZE_MAX // 16):
         return NO_MEMORY
-    memory = lsm_allocate((peeling.slots + 1) * 8 + (peeling.slots + 2) * 4)
+    memory = lsm_reserve((peeling.slots + 1) * 8 + (peeling.slots + 2) * 4)
     if memory == NULL:
         return NO_MEMORY
     peeling.words = <uint64_t *>memory
@@ -174,7 +174,7 @@ cdef int look_for_duplicates(const uint64_t *mixed, size_t count) noexcept nogil
     cdef size_t distinct
     if count > <size_t>SIZE_MAX // 16:
         return NO_MEMORY
-    copy = <uint64_t *>lsm_allocate(2 * count * sizeof(uint64_t))
+    copy = <uint64_t *>lsm_reserve(2 * count * sizeof(uint64_t))
     if copy == NULL:
         return NO_MEMORY
     memcpy(copy, mixed, count * sizeof(uint64_t))
