@@ -7,6 +7,8 @@ XXPH3 = "xxph3-64"  # RocksDB's 64-bit hash
 LEVELDB = "leveldb-32"
 ROCKSDB = "rocksdb-32"  # RocksDB's 32-bit hash, which its legacy filters are asked with
 
+UNCOPIED = "digests are neither copied nor pickled, with the secret seed they hold: collect others"
+
 
 def check_digests(kind: str, seed: int, wanted: str, wanted_seed: int | None) -> None:
     """Refuse digests that a filter could not be asked with."""

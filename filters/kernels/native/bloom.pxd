@@ -14,6 +14,7 @@ cdef class BloomFilter(SaltedFilter):
     cdef int point(self) except -1
     cdef int own(self) except -1
     cdef int fill_with(self, object keys, object seed, object plan) except -1
+    cdef int _add_at_once(self, KeySource source) except -1
     cdef int unite(self, BloomFilter other) except -1
     cdef Py_ssize_t insert_hashes(
         self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged

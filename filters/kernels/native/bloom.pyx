@@ -10,10 +10,11 @@ from filters.kernels.native.base cimport GROUP, SaltedFilter, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.distinct cimport count_repeats
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
-from filters.kernels.native.keys cimport KeySource, Packed, digest_packed
+from filters.kernels.native.keys cimport KeySource, come_at_once, Packed, digest_packed
 from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.wide cimport lsm_load64, lsm_store64
 from filters.wishes import check_like, checked_capacity
+from filters.packed_keys import one_by_one
 
 
 cdef enum:
@@ -73,10 +74,16 @@ cdef class BloomFilter(SaltedFilter):
         self._num_keys += new
         return new
 
-    @cython.critical_section
     def add_many(self, keys):
         """Add many keys."""
-        cdef KeySource source = KeySource.of(keys)
+        if come_at_once(keys):
+            self._add_at_once(KeySource.of(keys))
+        else:
+            for key in one_by_one(keys):
+                self.add(key)
+
+    @cython.critical_section
+    cdef int _add_at_once(self, KeySource source) except -1:
         cdef uint64_t hashes[CHUNK]
         cdef Py_ssize_t done = 0, some
         self.own()
@@ -88,6 +95,7 @@ cdef class BloomFilter(SaltedFilter):
                 self.hashes_of(hashes, source.digested)
                 self._num_keys += source.digested - self._insert(hashes, source.digested)
             done += some
+        return 0
 
     def union(self, other):
         """A filter of the keys of both; they must agree in geometry, seed and salt.
@@ -215,9 +223,13 @@ cdef class BitFilter(BloomFilter):
 
     cdef int fill_with(self, object keys, object seed, object plan) except -1:
         """Add all keys as if they were distinct, and start again where that changes the size."""
-        cdef Digests hashes = Digests.begun(keys, LSM_DIGEST_XXH3_64, seed)
+        cdef bint at_once = come_at_once(keys)
+        cdef Digests hashes = (
+            Digests.begun(keys, LSM_DIGEST_XXH3_64, seed) if at_once
+            else Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
+        )
         cdef Digests unchanged = Digests.empty(LSM_DIGEST_XXH3_64, 0)
-        cdef KeySource source = None if type(keys) is Digests else KeySource.of(keys)
+        cdef KeySource source = KeySource.of(keys) if at_once else None
         cdef Py_ssize_t count = hashes.count if source is None else source.count
         geometry = plan(count)
         self.lay_out(geometry, hashes.seed, self.salt, None)

@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters.kernels.native.base cimport SaltedFilter
 from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.keys cimport KeySource
 
 
 cdef struct Table:
@@ -26,3 +27,4 @@ cdef class CuckooFilter(SaltedFilter):
     cdef int own(self) except -1
     cdef bint _fill(self, Digests hashes) noexcept nogil
     cdef int _add_hash(self, uint64_t mixed) except -1
+    cdef int _add_at_once(self, KeySource source) except -1

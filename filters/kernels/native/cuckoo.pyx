@@ -9,11 +9,12 @@ from filters.hashing import checked64
 from filters.kernels.native.base cimport SaltedFilter, ask, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
-from filters.kernels.native.keys cimport KeySource
+from filters.kernels.native.keys cimport KeySource, come_at_once
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_load64, lsm_prefetch, lsm_reduce, lsm_store64
 from filters.wishes import check_like, checked_capacity
+from filters.packed_keys import one_by_one
 
 
 cdef enum:
@@ -283,10 +284,16 @@ cdef class CuckooFilter(SaltedFilter):
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
         self._add_hash(self.hash_of(key))
 
-    @cython.critical_section
     def add_many(self, keys):
         """Add many keys; on an error those before it are in."""
-        cdef KeySource source = KeySource.of(keys)
+        if come_at_once(keys):
+            self._add_at_once(KeySource.of(keys))
+        else:
+            for key in one_by_one(keys):
+                self.add(key)
+
+    @cython.critical_section
+    cdef int _add_at_once(self, KeySource source) except -1:
         cdef uint64_t hashes[CHUNK]
         cdef Py_ssize_t done = 0, some, i
         while done < source.count:
@@ -298,6 +305,7 @@ cdef class CuckooFilter(SaltedFilter):
                 for i in range(source.digested):
                     self._add_hash(hashes[i])
             done += some
+        return 0
 
     @cython.critical_section
     def remove(self, key):

@@ -3,6 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from filters.kernels.native.hashing cimport lsm_digest
+from filters.kernels.native.keys cimport KeySource
 
 
 cdef class Digests:
@@ -25,5 +26,6 @@ cdef class Digests:
     cdef void swap(self, Digests other) noexcept
     cdef Py_ssize_t sort_distinct(self) except -1
     cdef int reserve(self, Py_ssize_t more) except -1
-    cdef int _add_items(self, object source) except -1
-    cdef int _add_packed(self, object source) except -1
+    cdef int _add_at_once(self, KeySource source) except -1
+    cdef int _add_items(self, KeySource source) except -1
+    cdef int _add_packed(self, KeySource source) except -1

@@ -5,12 +5,15 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import hashing
-from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests, check_width
+from filters.digest_kinds import (
+    LEVELDB, ROCKSDB, UNCOPIED, XXH3, XXPH3, check_digests, check_width
+)
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest
 from filters.kernels.native.keys cimport (
-    KeySource, digest_number, digest_of_key, digest_packed
+    KeySource, come_at_once, digest_number, digest_of_key, digest_packed
 )
 from filters.kernels.native.sorting cimport sort_distinct
+from filters.packed_keys import one_by_one
 
 
 cdef extern from "allocation.h" nogil:
@@ -107,14 +110,21 @@ cdef class Digests:
         self.numbers[self.count] = digest
         self.count += 1
 
-    @cython.critical_section
     def add_many(self, keys):
         """Take many keys."""
-        cdef KeySource source = KeySource.of(keys)
+        if come_at_once(keys):
+            self._add_at_once(KeySource.of(keys))
+        else:
+            for key in one_by_one(keys):
+                self.add(key)
+
+    @cython.critical_section
+    cdef int _add_at_once(self, KeySource source) except -1:
         if source.is_packed:
             self._add_packed(source)
         else:
             self._add_items(source)
+        return 0
 
     @cython.critical_section
     def add_digest(self, digest):
@@ -125,14 +135,16 @@ cdef class Digests:
         self.numbers[self.count] = number
         self.count += 1
 
+    def __reduce__(self):
+        raise TypeError(UNCOPIED)
+
     def __len__(self):
         return self.count
 
     def __repr__(self):
         return f"<Digests: {self.count} keys, {self.kind}>"
 
-    cdef int _add_items(self, object keys) except -1:
-        cdef KeySource source = keys
+    cdef int _add_items(self, KeySource source) except -1:
         cdef uint64_t digests[CHUNK]
         cdef Py_ssize_t done = 0, some
         self.reserve(source.count)
@@ -151,8 +163,7 @@ cdef class Digests:
             done += some
         return 0
 
-    cdef int _add_packed(self, object keys) except -1:
-        cdef KeySource source = keys
+    cdef int _add_packed(self, KeySource source) except -1:
         cdef Py_ssize_t done, capacity
         self.reserve(source.count)
         # Without a capacity, whoever else adds meanwhile is refused: see reserve().

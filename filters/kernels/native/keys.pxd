@@ -12,9 +12,11 @@ cdef struct Packed:
     size_t width              # 0 where offsets tell
     const void *offsets
     bint wide                 # offsets of 64 bits, else of 32
+    bint unsigned
     Py_ssize_t count
 
 
+cdef bint come_at_once(object keys)
 cdef uint64_t digest_number(object digest) except? 0
 cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0
 cdef Py_ssize_t digest_packed(

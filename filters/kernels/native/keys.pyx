@@ -9,7 +9,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_AsUnsignedLongLong, PyLong_CheckExact
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from operator import index
 
@@ -42,6 +42,11 @@ cdef Py_ssize_t LINE_BYTES = 64
 cdef Py_ssize_t BYTES_AHEAD = 4096
 
 
+cdef bint come_at_once(object keys):
+    """Whether keys lie ready; those of any other iterable come one by one, and may stop coming."""
+    return type(keys) is list or type(keys) is tuple or type(keys) is PackedKeys
+
+
 cdef uint64_t digest_number(object digest) except? 0:
     """A digest that a caller gives as an int."""
     if not PyLong_CheckExact(digest):
@@ -61,6 +66,15 @@ cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 
     )
 
 
+cdef inline uint64_t offset_at(const Packed *keys, Py_ssize_t index) noexcept nogil:
+    """An offset; a negative one is huge. Read once, since the buffer may be changing."""
+    if keys.wide:
+        return <uint64_t>(<const int64_t *>keys.offsets)[index]
+    if keys.unsigned:
+        return (<const uint32_t *>keys.offsets)[index]
+    return <uint64_t>(<const int32_t *>keys.offsets)[index]
+
+
 cdef Py_ssize_t digest_packed(
     const Packed *keys, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
     uint64_t *digests,
@@ -77,13 +91,7 @@ cdef Py_ssize_t digest_packed(
             key += keys.width
         return count
     for i in range(count):
-        # Each offset is read once: the buffer may be changing, and what was checked must be used.
-        if keys.wide:
-            start = <uint64_t>(<const int64_t *>keys.offsets)[first + i]
-            stop = <uint64_t>(<const int64_t *>keys.offsets)[first + i + 1]
-        else:
-            start = <uint64_t>(<const int32_t *>keys.offsets)[first + i]
-            stop = <uint64_t>(<const int32_t *>keys.offsets)[first + i + 1]
+        start, stop = offset_at(keys, first + i), offset_at(keys, first + i + 1)
         if start > stop or stop > keys.size:
             return i
         lsm_prefetch(keys.data + start + BYTES_AHEAD)
@@ -101,10 +109,10 @@ cdef class KeySource:
         if type(keys) is PackedKeys:
             self._open_packed(keys)
             return self
-        if isinstance(keys, list):
+        if type(keys) is list:
             self._keys = tuple(keys) if LSM_OTHERS_MAY_WRITE else keys
         else:
-            self._keys = keys if isinstance(keys, tuple) else list(one_by_one(keys))
+            self._keys = keys if type(keys) is tuple else list(one_by_one(keys))
         self.count = PySequence_Fast_GET_SIZE(self._keys)
         return self
 
@@ -122,6 +130,7 @@ cdef class KeySource:
             PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
             self.packed.offsets = self._offsets.buf
             self.packed.wide = offsets.itemsize == 8
+            self.packed.unsigned = offsets.format.isupper()
         return 0
 
     cdef int digest(

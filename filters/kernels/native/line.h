@@ -56,10 +56,12 @@ LSM_INLINE uint64_t lsm_fast_local_hash_of(const lsm_lines *self, uint64_t diges
     return digest;
 }
 
-/* Both lines that a line of a view may straddle. */
+/* A line of a view may straddle two cache lines. */
 LSM_INLINE void lsm_prefetch_line(const uint8_t *line) {
     lsm_prefetch(line);
-    lsm_prefetch(line + LSM_LINE_BYTES - 1);
+    if ((uintptr_t)line % LSM_LINE_BYTES) {
+        lsm_prefetch(line + LSM_LINE_BYTES - 1);
+    }
 }
 
 /* 2^32 divided by the golden ratio, rounded to odd. */

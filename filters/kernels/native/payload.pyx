@@ -1,6 +1,8 @@
 """The bytes that a filter probes: memory of its own, or a view of an immutable buffer."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+)
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -15,6 +17,8 @@ cdef extern from "allocation.h":
 # A probe may load whole words, and so read beyond the last byte. Behind a view lies the checksum
 # that every payload ends with; behind memory of our own lies this.
 cdef Py_ssize_t PADDING = 16
+
+cdef char *BYTES = b"B"  # a buffer's format
 
 
 cdef class Payload:
@@ -51,7 +55,19 @@ cdef class Payload:
         return self.size
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
+        if flags & PyBUF_WRITABLE:
+            raise BufferError("the bytes of a filter are not for writing")
+        buffer.obj = self
+        buffer.buf = self.data
+        buffer.len = self.size
+        buffer.itemsize = 1
+        buffer.readonly = 1
+        buffer.ndim = 1
+        buffer.format = BYTES if flags & PyBUF_FORMAT else NULL
+        buffer.shape = &self.size if flags & PyBUF_ND else NULL
+        buffer.strides = NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
 
     def __dealloc__(self):
         if self._viewing:

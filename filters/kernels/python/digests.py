@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from filters.compat_hashing import leveldb_hash, rocksdb_hash, xxph3_64
-from filters.digest_kinds import LEVELDB, ROCKSDB, XXH3, XXPH3, check_digests, check_width
+from filters.digest_kinds import (
+    LEVELDB,
+    ROCKSDB,
+    UNCOPIED,
+    XXH3,
+    XXPH3,
+    check_digests,
+    check_width,
+)
 from filters.hashing import checked64, checked_digest, digest, key_bytes
 from filters.packed_keys import one_by_one
 
@@ -53,6 +61,9 @@ class Digests:
         number = checked_digest(digest)
         check_width(self.kind, number)
         self._numbers.append(number)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(UNCOPIED)
 
     def __len__(self) -> int:
         return len(self._numbers)
