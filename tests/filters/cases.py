@@ -126,9 +126,9 @@ def twins() -> tuple[ModuleType, ModuleType]:
     return kernels.load("python"), kernels.load("native")
 
 
-def outcome(ask: Callable[[], Any]) -> Any:
+def outcome(ask: Callable[..., Any], *arguments: Any) -> Any:
     """What a call returns, or the type and the text of what it raises."""
     try:
-        return ask()
+        return ask(*arguments)
     except Exception as error:
         return type(error), str(error)
