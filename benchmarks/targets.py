@@ -1,0 +1,50 @@
+"""What the compiled kernel is to reach, beside its peers in the same run: every target there is."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Target:
+    """A bound on a ratio of two measured numbers.
+
+    The ratio is ours over the peer's, and at most ``limit``. Where ``at_least`` is set it is the
+    other way round: the peer's over ours, which says how many times as fast ours is.
+    """
+
+    limit: float
+    wording: str
+    at_least: bool = False
+
+    def ratio(self, ours: float, peer: float) -> float:
+        """What is held against the limit."""
+        return peer / ours if self.at_least else ours / peer
+
+    def is_met(self, ratio: float) -> bool:
+        """Whether a ratio is good enough; one that equals the limit is."""
+        return ratio >= self.limit if self.at_least else ratio <= self.limit
+
+    def __str__(self) -> str:
+        return f"{'>=' if self.at_least else '<='} {self.limit:g}"
+
+
+TARGETS = {
+    "hit": Target(0.95, "a single probe that hits, keys in order: at most 0.95 x abloom"),
+    "miss": Target(0.6, "a single probe that misses, keys in order: at most 0.6 x abloom"),
+    "hit-shuffled": Target(1.1, "a single probe that hits, keys shuffled: at most 1.1 x abloom"),
+    "miss-shuffled": Target(1.0, "a single probe that misses, keys shuffled: at most 1 x abloom"),
+    "list": Target(0.2, "a batch of 4096 keys from a list: at most 0.2 x fastbloom_rs"),
+    "buffer": Target(0.5, "a key of a buffer, hash included: at most half an empty compiled call"),
+    "build": Target(0.7, "building from a list: at most 0.7 x abloom's update"),
+    "fuse-build": Target(
+        1.0, "building binary fuse from a list: at most 1 x pyfusefilter's C layer"
+    ),
+    "fuse-build-large": Target(
+        2.0, "building binary fuse of 30 M keys: at most 2 x what a key of 1 M costs"
+    ),
+    "cuckoo-build": Target(5.0, "building cuckoo from a list: at most 5 x blocked"),
+    "cuckoo-probe": Target(1.5, "a single probe of cuckoo: at most 1.5 x blocked"),
+    "large": Target(1.6, "a key of a buffer in a filter of 1 GB: at most 1.6 random cache lines"),
+    "threads": Target(1.7, "two threads: at least 1.7 x the keys of one", at_least=True),
+}
