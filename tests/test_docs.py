@@ -43,7 +43,9 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
     return table
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/families.md", "docs/c-door.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/families.md", "docs/kernels.md", "docs/c-door.md"]
+)
 def test_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     programs = blocks(page, "python")
