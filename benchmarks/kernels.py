@@ -15,8 +15,9 @@ the whole run, since it is one number.
 
 A *random cache line*, the peer of the rows on a large filter, is a loop in C over as much memory
 (``floor.c``): addresses from two multiplications, each prefetched 128 turns before eight bytes of
-it are loaded. That memory is allocated as a filter's own is, on a boundary of 2 MiB and with huge
-pages asked for through ``madvise``; what it costs without these is among the rows of information.
+it are loaded. That memory has pages of the filter's kind: beside a filter in the kernel's own
+memory huge ones, asked for through ``madvise``; beside a view of bytes small ones, which cost half
+as much again. Both figures are among the rows of information, for who wants to compare across.
 
 ``--json PATH`` writes a record, an object with these members:
 

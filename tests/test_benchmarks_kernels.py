@@ -289,7 +289,7 @@ def test_a_missing_peer_leaves_the_other_rows(
     assert command.main(["kernels", "--quick", "--repeats", "1", "--only", "build"]) == 0
     shown = capsys.readouterr().out
     assert "not measured: peer abloom is not installed: pip install abloom" in shown
-    assert re.search(r"binary-fuse +\d+\.\d\d", shown)
+    assert re.search(r"binary-fuse +\d+", shown)
     assert "2 not measured" in shown
 
 

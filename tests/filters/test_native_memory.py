@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from filters import PackedKeys, binary_fuse, hashing
+from filters import FilterError, PackedKeys, binary_fuse, hashing
 from tests.filters.cases import (
     Case,
     every_family,
@@ -469,6 +469,23 @@ def test_a_filter_outlives_the_digests_and_keys_it_was_built_from(
     buffer.clear()
     gc.collect()
     assert all(built.might_contain_many([b"%04d" % i for i in range(300)]))
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_a_filter_that_denies_its_keys_is_not_handed_out(
+    native: ModuleType, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What unsound memory does, done by hand: some fingerprints are lost after the build."""
+    whole = binary_fuse.payload_of
+    for lost in (1, 100):
+        monkeypatch.setattr(
+            binary_fuse, "payload_of", lambda shards, lost=lost: whole(shards)[:-lost] + bytes(lost)
+        )
+        says = r"a binary-fuse filter of 500 keys denies \d+ of them after its build.*memory sound"
+        with pytest.raises(FilterError, match=says):
+            native.BinaryFuseFilter.build(KEYS, fingerprint_bits=width, seed=SEED, salt=SALT)
+    monkeypatch.undo()
+    assert native.BinaryFuseFilter.build(KEYS, fingerprint_bits=width).might_contain(KEYS[0])
 
 
 # ---- objects among objects ----

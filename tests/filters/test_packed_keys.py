@@ -7,6 +7,7 @@ import random
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from types import ModuleType
 from typing import Any
@@ -24,6 +25,7 @@ from tests.filters.cases import (
     every_family,
     every_growing_family,
     needs_native,
+    outcome,
     random_keys,
     twins,
 )
@@ -521,9 +523,20 @@ def test_nothing_is_read_beyond_the_end(what: str, test_seed: int) -> None:
     assert child.stdout == "alive\n", child.stderr
 
 
+@contextmanager
+def zeros(size: int) -> Iterator[memoryview]:
+    """So many of them, which take no memory until they are read."""
+    try:
+        memory = mmap.mmap(-1, size)
+    except OSError:
+        pytest.skip(f"there is no room for {size} zeros")
+    with memory, memoryview(memory) as data:
+        yield data
+
+
 @needs_native
 def test_unsigned_offsets_reach_beyond_two_gigabytes() -> None:
-    with mmap.mmap(-1, 2**31 + 64) as memory, memoryview(memory) as data:  # zeros, not kept
+    with zeros(2**31 + 64) as data:
         keys = PackedKeys(data, offsets=array("I", [2**31 - 8, 2**31, 2**31 + 16]))
         assert list(keys) == [bytes(8), bytes(16)]
         built = twins()[1].CuckooFilter.build([bytes(8), bytes(16)])
@@ -531,8 +544,17 @@ def test_unsigned_offsets_reach_beyond_two_gigabytes() -> None:
             answers = built.might_contain_many(keys)
         finally:
             keys.data.release()
-            del keys
         assert answers == [True, True]
+
+
+def test_negative_offsets_are_not_large_ones(kernel: ModuleType) -> None:
+    with zeros(2**32 + 64) as data:
+        keys = PackedKeys(data, offsets=array("i", [-16, -8]))
+        built = kernel.CuckooFilter.build([bytes(8)])
+        refused = outcome(built.might_contain_many, keys)
+        keys.data.release()
+    assert refused[0] is ValueError
+    assert "packed key 0 claims bytes -16 to -8" in refused[1]
 
 
 # ---- answers that go into the caller's memory ----

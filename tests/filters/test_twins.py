@@ -1033,6 +1033,11 @@ def test_keys_are_what_an_iterator_gives(form: Any) -> None:
     for kernel in twins():
         built = kernel.CuckooFilter.build(form([b"had"]), fingerprint_bits=32)
         assert built.might_contain_many([b"shown", b"had"]) == [True, False]
+        assert built.might_contain_many(form([b"had", b"had"])) == [True]
+        assert built.might_contain_many(form([b"had", b"had"]), bytearray(1)) == b"\x01"
+        digests = built.digests()
+        digests.add_many(form([b"had", b"had"]))
+        assert len(digests) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from libc.stdint cimport uint8_t, uint64_t
 
 from filters.kernels.native.base cimport SaltedFilter
-from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.peeling cimport Layout
 
 
