@@ -29,6 +29,9 @@ cdef enum:
 # What an object answers that no build or from_bytes() has made.
 cdef lsm_probing ALWAYS_MAYBE
 
+# What an empty set answers whose bytes would not say so by themselves.
+cdef lsm_probing ALWAYS_NO
+
 
 cdef class Filter:
     cdef object __weakref__

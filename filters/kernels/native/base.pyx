@@ -47,6 +47,24 @@ cdef lsm_probing ALWAYS_MAYBE = lsm_probing(
 )
 
 
+cdef int answer_no(const void *filter, const char *key, size_t length) noexcept nogil:
+    return 0
+
+
+cdef int answer_no_to_digest(const void *filter, uint64_t digest) noexcept nogil:
+    return 0
+
+
+cdef void answer_no_to_all(
+    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
+) noexcept nogil:
+    memset(answers, 0, count)
+
+
+# What an empty set answers whose bytes would not say so by themselves.
+cdef lsm_probing ALWAYS_NO = lsm_probing(answer_no, answer_no_to_digest, answer_no_to_all, NULL)
+
+
 cdef object ask_buffer(Filter self, object key):
     """The answer for a key that is not bytes, but has a buffer of them."""
     return ask(self, key_bytes(key))

@@ -8,7 +8,7 @@ from libc.string cimport memset
 from filters import binary_fuse
 from filters.hashing import checked64
 from filters.kernels.native import peeling
-from filters.kernels.native.base cimport SaltedFilter, ask
+from filters.kernels.native.base cimport ALWAYS_NO, SaltedFilter, ask
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
 from filters.kernels.native.payload cimport Payload
@@ -72,24 +72,6 @@ cdef void test_many(
 
 
 cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
-
-
-cdef int answer_no(const void *filter, const char *key, size_t length) noexcept nogil:
-    return 0
-
-
-cdef int answer_no_to_digest(const void *filter, uint64_t digest) noexcept nogil:
-    return 0
-
-
-cdef void answer_no_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    memset(answers, 0, count)
-
-
-# An empty set has slots like any other, and they would pass one stranger in 2^fingerprint_bits.
-cdef lsm_probing EMPTY = lsm_probing(answer_no, answer_no_to_digest, answer_no_to_all, NULL)
 
 
 cdef class BinaryFuseFilter(SaltedFilter):
@@ -180,8 +162,9 @@ cdef class BinaryFuseFilter(SaltedFilter):
         self._fuse = Fuse(
             self._shards, self._num_shards.bit_length() - 1, fingerprint_bits, seed, self.salt
         )
+        # An empty set has slots like any other, and they would pass one stranger in many.
         return self.opened(
-            &self._fuse, &PROBING if self._num_keys else &EMPTY, LSM_DIGEST_XXH3_64, seed
+            &self._fuse, &PROBING if self._num_keys else &ALWAYS_NO, LSM_DIGEST_XXH3_64, seed
         )
 
     def __dealloc__(self):

@@ -10,10 +10,9 @@ from filters.kernels.native.chain cimport following, position
 from filters.kernels.native.classic cimport Bits, ClassicBloomFilter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
-from filters.kernels.native.keys cimport KeySource, come_at_once
+from filters.kernels.native.keys cimport KeySource
 from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_prefetch
-from filters.packed_keys import one_by_one
 
 
 cdef enum:
@@ -164,14 +163,6 @@ cdef class CountingBloomFilter(BloomFilter):
         cdef bint new = self._insert(&mixed, 1) == 0
         self._num_keys += 1
         return new
-
-    def add_many(self, keys):
-        """Add many keys."""
-        if come_at_once(keys):
-            self._add_at_once(KeySource.of(keys))
-        else:
-            for key in one_by_one(keys):
-                self.add(key)
 
     @cython.critical_section
     cdef int _add_at_once(self, KeySource source) except -1:

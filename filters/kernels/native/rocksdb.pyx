@@ -1,11 +1,11 @@
 """RocksDB's Bloom filters, built and probed; the cache-local ones are in ``line.h``."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from filters import occupancy, rocksdb
 from filters.kernels.native cimport simd
-from filters.kernels.native.base cimport ALWAYS_MAYBE, GROUP, Filter, ask
+from filters.kernels.native.base cimport ALWAYS_MAYBE, ALWAYS_NO, GROUP, Filter, ask
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport (
     LSM_BLOOM_SEED, LSM_DIGEST_ROCKSDB, LSM_DIGEST_XXPH3_64, lsm_rocksdb_hash
@@ -56,24 +56,6 @@ cdef void test_many(
 
 
 cdef lsm_probing LEGACY = lsm_probing(probe, probe_digest, test_many, NULL)
-
-
-cdef int answer_no(const void *filter, const char *key, size_t length) noexcept nogil:
-    return 0
-
-
-cdef int answer_no_to_digest(const void *filter, uint64_t digest) noexcept nogil:
-    return 0
-
-
-cdef void answer_no_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    memset(answers, 0, count)
-
-
-# What too few bytes say to RocksDB: there are no keys.
-cdef lsm_probing EMPTY = lsm_probing(answer_no, answer_no_to_digest, answer_no_to_all, NULL)
 
 
 cdef class RocksDBBloomFilter(Filter):
@@ -204,8 +186,8 @@ cdef class RocksDBBloomFilter(Filter):
                 self.payload.data, form.lines, form.line_bits, form.num_probes
             )
             return self.opened(&self._legacy, &LEGACY, LSM_DIGEST_ROCKSDB, 0)
-        if form.kind == rocksdb.EMPTY:
-            return self.opened(NULL, &EMPTY, LSM_DIGEST_XXPH3_64, 0)
+        if form.kind == rocksdb.EMPTY:  # too few bytes for any key
+            return self.opened(NULL, &ALWAYS_NO, LSM_DIGEST_XXPH3_64, 0)
         return self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_XXPH3_64, 0)
 
     cdef int _insert_all(self, Digests hashes) except -1:
