@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -67,6 +68,17 @@ class VerifiedBuilder:
         else:
             if self._digests is None:
                 self._keys.append(key)
+
+    def add_many(self, keys: Sequence[bytes]) -> None:
+        """Take the next keys; for a built-in policy without a line of Python for each."""
+        if self._digests is None or self._finished:
+            for key in keys:
+                self.add(key)
+            return
+        try:
+            self._digests.add_many(keys)
+        except Exception as error:
+            self._fail(f"raised in add(): {cause(error)}")
 
     def finish(self) -> BuildResult:
         """The verified filter, or why there is none; once only."""

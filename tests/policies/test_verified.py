@@ -19,10 +19,24 @@ from policies.testing import KEY_SETS
 KEYS = [b"a", b"b", b"b", b"c"]
 
 
-def build(policy: FilterPolicy, keys: Sequence[bytes] = KEYS) -> BuildResult:
-    builder = VerifiedBuilder(policy, BuildContext(level=2, expected_keys=len(keys)))
+def one_by_one(builder: VerifiedBuilder, keys: Sequence[bytes]) -> None:
     for key in keys:
         builder.add(key)
+
+
+WAYS = {"one by one": one_by_one, "at once": VerifiedBuilder.add_many}
+add_all = one_by_one
+
+
+@pytest.fixture(autouse=True, params=WAYS)
+def way_of_adding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every claim holds for both ways."""
+    monkeypatch.setitem(globals(), "add_all", WAYS[request.param])
+
+
+def build(policy: FilterPolicy, keys: Sequence[bytes] = KEYS) -> BuildResult:
+    builder = VerifiedBuilder(policy, BuildContext(level=2, expected_keys=len(keys)))
+    add_all(builder, keys)
     return builder.finish()
 
 
@@ -288,3 +302,10 @@ def test_a_policy_derived_from_a_built_in_one_is_probed_with_its_keys() -> None:
     result = build(ReversedPolicy(), [b"key%d" % i for i in range(100)])
     assert result.state == "failed"
     assert "misses" in result.reason
+
+
+@pytest.mark.parametrize("policy", [BlockedPolicy(), policies.create("leveldb")])
+def test_a_key_of_the_wrong_type_costs_the_filter(policy: FilterPolicy) -> None:
+    result = build(policy, [b"a", "b", b"c"])  # type: ignore[list-item]
+    assert result.state == "failed"
+    assert "raised in add(): TypeError" in result.reason
