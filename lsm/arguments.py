@@ -1,0 +1,42 @@
+"""Checking what callers pass: the same words everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+def key_bytes(name: str, value: Buffer) -> bytes:
+    """The bytes of a bytes-like argument; TypeError for anything else, str above all."""
+    if type(value) is bytes:
+        return value
+    if isinstance(value, str):
+        raise TypeError(f"{name} is bytes, not str: encode it first, {name}.encode()")
+    try:
+        return bytes(memoryview(value))
+    except TypeError:
+        raise TypeError(
+            f"{name} is bytes or another bytes-like object, not {type(value).__name__}"
+        ) from None
+
+
+def optional_key(name: str, value: Buffer | None) -> bytes | None:
+    """The same, or None."""
+    return None if value is None else key_bytes(name, value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False; None counts as False, as in plyvel."""
+    if value is True:
+        return True
+    if value is False or value is None:
+        return False
+    raise TypeError(f"{name} is True or False, not {type(value).__name__}")
+
+
+def incremented(prefix: bytes) -> bytes | None:
+    """The least key that is greater than all with this prefix; None if there is none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None

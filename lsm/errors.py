@@ -1,0 +1,40 @@
+"""Every error the engine raises on purpose, besides TypeError and ValueError for misuse.
+
+The first three are plyvel's, name for name; the others say more and are one of them.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+
+class Error(Exception):
+    """The root of what the engine raises on purpose."""
+
+
+class IOError(Error, builtins.IOError):
+    """The file system failed or refused; the message names the file and what was tried."""
+
+
+class CorruptionError(Error):
+    """Bytes on disk are not what was written there; the message names file, place and remedy."""
+
+
+class NotADatabaseError(Error):
+    """There is no database here, or there is one where none was expected."""
+
+
+class ComparatorError(Error):
+    """The database's keys are ordered by another comparator than the one given."""
+
+
+class LockedError(IOError):
+    """Another process, or this one, has the database open."""
+
+
+class ReadOnlyError(Error):
+    """The database was opened for reading, or writing stopped after a failure that is named."""
+
+
+class IteratorInvalidError(Error):
+    """A raw iterator was asked for an entry while it stands at none."""

@@ -1,0 +1,341 @@
+"""The file system behind one small interface, so that tests can make it fail.
+
+What the system refuses is an lsm.IOError that says what was tried with which file, and the
+system's own words; ``errno`` and ``filename`` are set. Writing a closed file is a ValueError.
+"""
+
+# ruff: noqa: D102 - what the methods of FileSystem and _File do is said in the interface
+from __future__ import annotations
+
+import builtins
+import contextlib
+import errno
+import io
+import mmap
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import attrs
+
+from lsm import locks
+from lsm.errors import IOError
+
+Data = bytes | bytearray | memoryview
+
+BUFFER_BYTES = 1 << 16
+
+
+class WritableFile(Protocol):
+    """A file that one thread writes from its beginning to its end."""
+
+    @property
+    def path(self) -> str:
+        """Where it was created."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes were appended without failure, those in a buffer included."""
+
+    def append(self, data: Data) -> None:
+        """Add bytes at the end. After a failure any part of them may be there: see truncate."""
+
+    def sync(self) -> None:
+        """Return when all that was appended survives a loss of power.
+
+        After a failure the system may have forgotten what it did not write: a later success says
+        nothing about what was appended before.
+        """
+
+    def truncate(self, length: int) -> None:
+        """Keep the first so many bytes of the appended ones, and go on behind them."""
+
+    def close(self) -> None:
+        """Hand all bytes to the system, without sync; once closed, do nothing."""
+
+
+@attrs.frozen
+class Mapped:
+    """A whole file to read in place: ``data[a:b]`` is bytes, ``len(data)`` its length.
+
+    Slicing keeps the GIL. Where the device fails, the system ends the process (SIGBUS).
+    """
+
+    data: mmap.mmap | bytes
+
+    def close(self) -> None:
+        """Give the mapping back; its data cannot be read any more."""
+        if not isinstance(self.data, bytes):
+            self.data.close()
+
+
+class Lock(Protocol):
+    """What keeps others out of a database."""
+
+    def release(self) -> None:
+        """Let others in; once released, do nothing."""
+
+
+class Storage(Protocol):
+    """What the engine asks of a file system. Paths are str; failures are lsm.IOError."""
+
+    def make_directory(self, path: str) -> None:
+        """Make sure that this directory is there; the one above it has to be."""
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+
+    def list(self, path: str) -> builtins.list[str]:
+        """The names in a directory, sorted."""
+
+    def exists(self, path: str) -> bool:
+        """Whether something has this name; an error where that cannot be known."""
+
+    def size(self, path: str) -> int:
+        """A file's length in bytes."""
+
+    def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
+        """An empty file to write, in place of any that was there.
+
+        With ``small_appends`` every append goes to the system at once, and does not make its
+        caller wait for other Python threads: for a write-ahead log. Else appends are buffered,
+        and readers see them after sync() or close().
+        """
+
+    def read(self, path: str) -> bytes:
+        """A whole file's bytes."""
+
+    def map(self, path: str) -> Mapped:
+        """A whole file to read in place; it goes on being readable when the file is removed."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in place of any file that has it."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
+    def sync_directory(self, path: str) -> None:
+        """Return when the names in a directory survive a loss of power."""
+
+    def lock(self, path: str, *, shared: bool = False) -> Lock:
+        """Keep others out by this file, created if need be, or LockedError if one is in.
+
+        Shared locks keep out exclusive ones only, and need a file that is there and readable.
+        """
+
+    def replace(self, path: str, data: bytes, temporary: str) -> None:
+        """Put a file with this content in place of any at ``path``, in one durable step."""
+        try:
+            file = self.create(temporary)
+            try:
+                file.append(data)
+                file.sync()
+            finally:
+                file.close()
+            self.rename(temporary, path)
+        except IOError:
+            with contextlib.suppress(IOError):
+                self.remove(temporary)
+            raise
+        self.sync_directory(os.path.dirname(path) or ".")
+
+
+def failed(error: OSError, what: str, path: str, new: str | None = None) -> IOError:
+    """The error to raise where trying this with a file (renaming it to ``new``) failed."""
+    message = f"cannot {what}: {error.strerror or error}"
+    if new is None:
+        return IOError(error.errno, message, path)
+    return IOError(error.errno, message, path, None, new)
+
+
+@contextlib.contextmanager
+def trying(what: str, path: str, new: str | None = None) -> Iterator[None]:
+    """Raise what the system raises as ``failed`` words it."""
+    try:
+        yield
+    except IOError:
+        raise
+    except OSError as error:
+        raise failed(error, what, path, new) from error
+
+
+class FileSystem(Storage):
+    """The system's own files. Its locks are LevelDB's, so that each keeps out the other."""
+
+    def make_directory(self, path: str) -> None:
+        with trying("make the directory, the last part of this path", path):
+            try:
+                os.mkdir(path)
+            except FileExistsError:
+                if not os.path.isdir(path):
+                    raise
+
+    def remove_directory(self, path: str) -> None:
+        with trying("remove the directory", path):
+            os.rmdir(path)
+
+    def list(self, path: str) -> builtins.list[str]:
+        with trying("list the directory", path):
+            return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        with trying("look for the file", path):
+            try:
+                os.stat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
+
+    def size(self, path: str) -> int:
+        with trying("find the size of the file", path):
+            return os.stat(path).st_size
+
+    def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
+        with trying("create the file", path):
+            raw = open(path, "wb", buffering=0)  # noqa: SIM115 - the file closes it
+        if small_appends:
+            return _File(raw, path, _write_keeping_the_gil(), buffer_bytes=0)
+        return _File(raw, path, os.write, BUFFER_BYTES)
+
+    def read(self, path: str) -> bytes:
+        with trying("read the file", path), open(path, "rb", buffering=0) as file:
+            return file.read()
+
+    def map(self, path: str) -> Mapped:
+        with trying("map the file", path), open(path, "rb", buffering=0) as file:
+            if os.stat(file.fileno()).st_size == 0:  # which mmap refuses
+                return Mapped(b"")
+            return Mapped(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def rename(self, old: str, new: str) -> None:
+        with trying("rename the file", old, new):
+            os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        with trying("remove the file", path):
+            os.remove(path)
+
+    def sync_directory(self, path: str) -> None:
+        if sys.platform == "win32":  # pragma: no cover - no such thing there
+            return
+        with trying("sync the directory", path):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)  # names may be among the metadata that fdatasync leaves out
+            finally:
+                os.close(descriptor)
+
+    def lock(self, path: str, *, shared: bool = False) -> Lock:
+        with trying("lock the file", path):
+            return locks.acquire(path, shared=shared)
+
+
+class _File:
+    """A file being written, through a buffer of so many bytes."""
+
+    def __init__(
+        self, raw: io.FileIO, path: str, write: Callable[[int, Data], int], buffer_bytes: int
+    ):
+        self.path = path
+        self.size = 0
+        self._raw = raw
+        self._write = write
+        self._buffer = bytearray()
+        self._buffer_bytes = buffer_bytes
+        self._written = 0  # the file's length; after a failed append it may exceed ``size``
+
+    def append(self, data: Data) -> None:
+        if len(self._buffer) + len(data) >= self._buffer_bytes:
+            self._flush()
+        if len(data) >= self._buffer_bytes:
+            self._write_all(data)
+        else:
+            self._buffer += data
+        self.size += len(data)
+
+    def sync(self) -> None:
+        self._flush()
+        with trying("sync the file", self.path):
+            _sync(self._raw.fileno())
+
+    def truncate(self, length: int) -> None:
+        descriptor = self._raw.fileno()
+        if not 0 <= length <= self.size:
+            raise ValueError(f"{self.path} cannot be cut to {length} bytes: it has {self.size}")
+        if self._written > length:
+            with trying(f"cut the file to {length} bytes", self.path):
+                os.ftruncate(descriptor, length)
+                os.lseek(descriptor, length, os.SEEK_SET)
+            self._written = length
+        del self._buffer[length - self._written :]
+        self.size = length
+
+    def close(self) -> None:
+        self._buffer_bytes = 0  # so that no later append stays in the buffer unnoticed
+        if self._raw.closed:
+            return
+        try:
+            self._flush()
+        finally:
+            with trying("close the file", self.path):
+                self._raw.close()
+
+    def _flush(self) -> None:
+        start = self._written
+        try:
+            self._write_all(self._buffer)
+        finally:
+            del self._buffer[: self._written - start]
+
+    def _write_all(self, data: Data) -> None:
+        start, rest, descriptor = self._written, data, self._raw.fileno()
+        try:
+            while rest:
+                done = self._write(descriptor, rest)
+                self._written += done
+                rest = rest[done:]
+        except OSError as error:
+            done = self._written - start
+            what = f"write {len(data)} bytes at byte {start} of the file (it took {done})"
+            raise failed(error, what, self.path) from error
+
+
+def _sync(descriptor: int) -> None:
+    """Return when the device has the file's bytes and its length."""
+    if sys.platform == "darwin":  # pragma: no cover - there fsync stops at the drive's own cache
+        import fcntl
+
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.ENOTTY, errno.EINVAL):
+                raise
+    # fdatasync writes the length as well; it spares what reading back does not need, the times.
+    getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def _write_keeping_the_gil() -> Callable[[int, Data], int]:
+    """os.write for short data: it keeps the GIL, and a thread that is busy cannot take it.
+
+    A write to the page cache takes about 2 us. Beside one busy thread, getting the GIL back after
+    os.write takes that thread's switch interval, 5 ms.
+    """
+    try:
+        import ctypes
+
+        write = ctypes.PyDLL(None, use_errno=True).write
+    except (ImportError, OSError, AttributeError, TypeError):  # as on Windows
+        return os.write
+    write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+    write.restype = ctypes.c_ssize_t
+
+    def write_some(descriptor: int, data: Data) -> int:
+        while (done := write(descriptor, bytes(data), len(data))) < 0:
+            number = ctypes.get_errno()
+            if number != errno.EINTR:
+                raise OSError(number, os.strerror(number))
+        return int(done)
+
+    return write_some
