@@ -1,0 +1,42 @@
+"""CRC-32C, and the masked form in which LevelDB stores it.
+
+A checksum of bytes that themselves hold checksums is weak; the mask makes a stored one look
+different from a computed one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+_MASK_DELTA = 0xA282EAD8  # LevelDB's constant
+_UINT32 = 0xFFFFFFFF
+
+
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """The checksum of the bytes, or with ``value`` that of what it is of and these behind it."""
+    return _library()(data, value)
+
+
+def mask(crc: int) -> int:
+    """The form that is stored: rotated right by 15 bits, and a constant added."""
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _UINT32
+
+
+def unmask(masked: int) -> int:
+    """The checksum of which this is the stored form."""
+    rotated = (masked - _MASK_DELTA) & _UINT32
+    return (rotated >> 17 | rotated << 15) & _UINT32
+
+
+@cache
+def _library() -> Callable[[Buffer, int], int]:
+    # Not at the top: the package loads importlib.metadata, which takes longer than all of ours.
+    from crc32c import crc32c
+
+    return crc32c

@@ -1,0 +1,126 @@
+"""The integers and strings that all of LevelDB's formats are made of.
+
+All integers are little-endian. A varint has seven bits to a byte, the lowest first, and the top bit
+of each byte says that another one follows.
+"""
+
+from __future__ import annotations
+
+from lsm.errors import CorruptionError
+
+MAX_VARINT32 = (1 << 32) - 1
+MAX_VARINT64 = (1 << 64) - 1
+
+SHORT_VARINTS = [bytes((value,)) for value in range(128)]
+"""The varint of each number that takes one byte, for loops that cannot afford a call."""
+
+
+def varint(value: int) -> bytes:
+    """The number as a varint; ValueError for what 64 bits do not hold."""
+    if 0 <= value < 128:
+        return SHORT_VARINTS[value]
+    if not 0 <= value <= MAX_VARINT64:
+        raise ValueError(f"a varint is out of range: {value}, allowed are 0 to {MAX_VARINT64}")
+    encoded = bytearray()
+    while value >= 128:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def length_prefixed(data: bytes) -> bytes:
+    """The bytes behind their length as a varint."""
+    return varint(len(data)) + data
+
+
+class Fields:
+    """A cursor over untrusted bytes that checks every length before it trusts it.
+
+    ``what`` names the whole for errors. Whatever the bytes cannot hold is a CorruptionError that
+    says which field, from which byte on; the cursor then stays where it was.
+    """
+
+    __slots__ = ("_data", "_what", "at")
+
+    def __init__(self, data: bytes | memoryview, what: str):
+        self._data = data
+        self._what = what
+        self.at = 0
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes there still are."""
+        return len(self._data) - self.at
+
+    def byte(self, what: str) -> int:
+        """The next byte."""
+        return self.take(1, what)[0]
+
+    def fixed32(self, what: str) -> int:
+        """The next four bytes as a number."""
+        return int.from_bytes(self.take(4, what), "little")
+
+    def fixed64(self, what: str) -> int:
+        """The next eight bytes as a number."""
+        return int.from_bytes(self.take(8, what), "little")
+
+    def varint32(self, what: str) -> int:
+        """The next varint, of at most five bytes and below 2**32."""
+        return self._varint(what, 5, MAX_VARINT32)
+
+    def varint64(self, what: str) -> int:
+        """The next varint, of at most ten bytes and below 2**64."""
+        return self._varint(what, 10, MAX_VARINT64)
+
+    def take(self, length: int, what: str) -> bytes:
+        """So many of the next bytes."""
+        end = self.at + length
+        if not self.at <= end <= len(self._data):
+            raise CorruptionError(
+                f"{self._what}: the {what} would take bytes {self.at} to {end}, "
+                f"and there are {len(self._data)}"
+            )
+        taken = bytes(self._data[self.at : end])
+        self.at = end
+        return taken
+
+    def slice(self, what: str) -> bytes:
+        """The next varint32, and as many bytes behind it as that says."""
+        start = self.at
+        length = self.varint32(f"length of the {what}")
+        try:
+            return self.take(length, what)
+        except CorruptionError:
+            self.at = start
+            raise
+
+    def end(self) -> None:
+        """Refuse bytes that follow the last field."""
+        if self.remaining:
+            raise CorruptionError(
+                f"{self._what}: {self.remaining} bytes follow its last field, from byte {self.at}"
+            )
+
+    def _varint(self, what: str, longest: int, largest: int) -> int:
+        value = shift = 0
+        for byte in self._data[self.at : self.at + longest]:
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                if value > largest:
+                    raise CorruptionError(
+                        f"{self._what}: the {what} at byte {self.at} is {value}, "
+                        f"allowed are 0 to {largest}"
+                    )
+                self.at += shift // 7
+                return value
+        if self.remaining >= longest:
+            raise CorruptionError(
+                f"{self._what}: the {what} at byte {self.at} is a varint of more than "
+                f"{longest} bytes"
+            )
+        raise CorruptionError(
+            f"{self._what}: the {what} would take bytes {self.at} to more than "
+            f"{len(self._data)}, and there are {len(self._data)}"
+        )

@@ -1,0 +1,143 @@
+"""How the contents of a block are compressed, and opened again without believing what they claim.
+
+Snappy is its raw form, without framing: the uncompressed length as a varint32, then the data. Zstd
+is one frame, whose header usually says how many bytes come out of it.
+"""
+
+from __future__ import annotations
+
+from lsm.disk.coding import Fields
+from lsm.errors import CorruptionError
+
+RAW = 0
+SNAPPY = 1
+ZSTD = 2
+KINDS = {"none": RAW, "snappy": SNAPPY, "zstd": ZSTD}
+
+LIMIT = 1 << 30
+"""The most bytes that may come out of a compressed block; a larger one is written as it is."""
+
+_ZSTD_LEVEL = 1  # LevelDB's default
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+# What the formats can at most make of one byte, so that a few bytes cannot claim a gigabyte:
+# Snappy copies 64 bytes with an element of 3, and Zstd repeats a byte 128 KiB times with a block
+# of 4.
+_SNAPPY_GROWTH = 22
+_ZSTD_GROWTH = 1 << 15
+
+
+def compress(kind: int, data: bytes) -> tuple[int, bytes]:
+    """The kind and the bytes to store; the data as they are unless they shrink by an eighth."""
+    # Not at the top: importing the engine loads no library that it may not need.
+    import cramjam
+
+    if kind not in KINDS.values():
+        raise ValueError(f"there is no compression {kind}: {_known()}")
+    if kind == RAW or len(data) > LIMIT:
+        return RAW, data
+    if kind == SNAPPY:
+        compressed = cramjam.snappy.compress_raw(data)
+    else:
+        compressed = cramjam.zstd.compress(data, _ZSTD_LEVEL)
+    if len(compressed) < len(data) - len(data) // 8:
+        return kind, bytes(compressed)
+    return RAW, data
+
+
+def decompress(kind: int, data: bytes | memoryview) -> bytes:
+    """What was stored so; CorruptionError for what no such compression has written.
+
+    No more memory is taken than LIMIT and the stored bytes themselves allow.
+    """
+    if kind == RAW:
+        return bytes(data)
+    if kind == SNAPPY:
+        return _open_snappy(data)
+    if kind == ZSTD:
+        return _open_zstd(data)
+    raise CorruptionError(f"a block is compressed as kind {kind}: {_known()}")
+
+
+def _open_snappy(data: bytes | memoryview) -> bytes:
+    import cramjam
+
+    size = Fields(data, "snappy data").varint32("uncompressed length")
+    _check_claim("snappy", size, len(data), _SNAPPY_GROWTH)
+    opened = bytearray(size)
+    try:
+        # Into a buffer of ours: the library ends the process where it finds no memory for its own.
+        length = cramjam.snappy.decompress_raw_into(data, opened)
+    except cramjam.DecompressionError as error:
+        raise CorruptionError(f"snappy data of {len(data)} bytes is damaged: {error}") from error
+    return _of_claimed_length("snappy", opened, length)
+
+
+def _open_zstd(data: bytes | memoryview) -> bytes:
+    import cramjam
+
+    size = _zstd_content_size(data)
+    if size is None:
+        return _open_zstd_of_unknown_size(data)
+    _check_claim("zstd", size, len(data), _ZSTD_GROWTH)
+    opened = bytearray(size)
+    try:
+        length = cramjam.zstd.decompress_into(data, opened)
+    except cramjam.DecompressionError as error:
+        raise CorruptionError(f"zstd data of {len(data)} bytes is damaged: {error}") from error
+    return _of_claimed_length("zstd", opened, length)
+
+
+def _open_zstd_of_unknown_size(data: bytes | memoryview) -> bytes:
+    """Try with ever more room; the library does not tell damage from too little of it."""
+    import cramjam
+
+    most = min(LIMIT, len(data) * _ZSTD_GROWTH)
+    room = min(most, max(1 << 16, 8 * len(data)))
+    while True:
+        opened = bytearray(room)
+        try:
+            length = cramjam.zstd.decompress_into(data, opened)
+        except cramjam.DecompressionError as error:
+            if room == most:
+                raise CorruptionError(
+                    f"zstd data of {len(data)} bytes is damaged, or holds more than {most}: {error}"
+                ) from error
+            room = min(most, 2 * room)
+        else:
+            return bytes(memoryview(opened)[:length])
+
+
+def _zstd_content_size(data: bytes | memoryview) -> int | None:
+    """What the frame's header says comes out of it, or None where it does not say."""
+    fields = Fields(data, "zstd data")
+    if (magic := fields.take(4, "magic number")) != _ZSTD_MAGIC:
+        raise CorruptionError(f"zstd data begins with {magic!r}, expected {_ZSTD_MAGIC!r}")
+    descriptor = fields.byte("frame descriptor")
+    is_single_segment = bool(descriptor & 0b10_0000)
+    if not is_single_segment:
+        fields.byte("window descriptor")
+    fields.take((0, 1, 2, 4)[descriptor & 0b11], "dictionary id")
+    width = (int(is_single_segment), 2, 4, 8)[descriptor >> 6]
+    if not width:
+        return None
+    size = int.from_bytes(fields.take(width, "content size"), "little")
+    return size + 256 if width == 2 else size
+
+
+def _check_claim(name: str, size: int, length: int, growth: int) -> None:
+    allowed = min(LIMIT, length * growth)
+    if size > allowed:
+        raise CorruptionError(
+            f"{name} data of {length} bytes claims to hold {size}, allowed are {allowed}"
+        )
+
+
+def _of_claimed_length(name: str, opened: bytearray, length: int) -> bytes:
+    if length != len(opened):
+        raise CorruptionError(f"{name} data claims to hold {len(opened)} bytes, and holds {length}")
+    return bytes(opened)
+
+
+def _known() -> str:
+    return "known are " + ", ".join(f"{number} ({name})" for name, number in KINDS.items())

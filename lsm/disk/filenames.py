@@ -1,0 +1,79 @@
+"""The names of the files in a database directory; all their numbers come from one counter."""
+
+from __future__ import annotations
+
+import enum
+import re
+
+CURRENT = "CURRENT"
+LOCK = "LOCK"
+
+_MAX_NUMBER = (1 << 64) - 1
+
+
+class Kind(enum.Enum):
+    """What a file in a database directory is for."""
+
+    LOG = "write-ahead log"
+    TABLE = "table"
+    MANIFEST = "manifest"
+    CURRENT = "name of the manifest in use"
+    LOCK = "lock"
+    DIARY = "diary for people"
+    TEMPORARY = "file being written"
+
+
+_FIXED = {
+    CURRENT: Kind.CURRENT,
+    LOCK: Kind.LOCK,
+    "LOG": Kind.DIARY,
+    "LOG.old": Kind.DIARY,
+}
+_BY_SUFFIX = {
+    "log": Kind.LOG,
+    "ldb": Kind.TABLE,
+    "sst": Kind.TABLE,
+    "dbtmp": Kind.TEMPORARY,
+}
+# The digits of 2**64 are twenty; any number of zeros may stand before them.
+_NUMBERED = re.compile(rf"0*([0-9]{{1,20}})\.({'|'.join(_BY_SUFFIX)})")
+_MANIFEST = re.compile(r"MANIFEST-0*([0-9]{1,20})")
+
+
+def log_name(number: int) -> str:
+    """The write-ahead log of this number."""
+    return f"{number:06}.log"
+
+
+def table_name(number: int) -> str:
+    """The table of this number."""
+    return f"{number:06}.ldb"
+
+
+def old_table_name(number: int) -> str:
+    """The table of this number as releases of LevelDB before 1.14 named it."""
+    return f"{number:06}.sst"
+
+
+def manifest_name(number: int) -> str:
+    """The manifest of this number."""
+    return f"MANIFEST-{number:06}"
+
+
+def temporary_name(number: int) -> str:
+    """The file of this number that is being written and will be renamed."""
+    return f"{number:06}.dbtmp"
+
+
+def parse(name: str) -> tuple[Kind, int] | None:
+    """What a file is, and its number or 0; None for a name that is none of a database's files."""
+    if name in _FIXED:
+        return _FIXED[name], 0
+    if match := _MANIFEST.fullmatch(name):
+        kind = Kind.MANIFEST
+    elif match := _NUMBERED.fullmatch(name):
+        kind = _BY_SUFFIX[match[2]]
+    else:
+        return None
+    number = int(match[1])
+    return (kind, number) if number <= _MAX_NUMBER else None

@@ -1,0 +1,1 @@
+"""How the engine's hot seams are done, apart from what they mean."""

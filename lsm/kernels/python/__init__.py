@@ -1,0 +1,1 @@
+"""The readable kernel of the engine: each hot seam in plain Python."""
