@@ -171,9 +171,7 @@ def test_the_example_configuration_loads_everywhere(installed: Environment) -> N
 import policies
 print(*(policy.name for policy in policies.load({str(ROOT / "examples" / "lsm.toml")!r})))
 """
-    assert installed.python(code) == [
-        "rocksdb cuckoo cuckoo blocked binary-fuse binary-fuse binary-fuse"
-    ]
+    assert installed.python(code) == ["rocksdb blocked classic cuckoo leveldb counting binary-fuse"]
 
 
 def test_the_package_is_complete(installed: Environment) -> None:

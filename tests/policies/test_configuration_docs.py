@@ -1,4 +1,7 @@
-"""``docs/configuration.md`` is right: files load, messages are real, tables are complete."""
+"""``docs/configuration.md`` is right: files load, messages are real, tables are complete.
+
+The table of ``[engine]`` is held against the code in ``tests/lsm/test_options.py``.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 
 import policies
 from filters.wishes import Wishes
+from lsm import options
 from policies import PolicyConfigError, config, levels
 from policies.builtin import BUILTIN, FamilyPolicy
 from policies.parameters import parameter_names
@@ -56,8 +60,9 @@ def load(text: str) -> policies.LevelPolicies:
 def test_all_blocks_are_looked_at() -> None:
     assert len(re.findall(r"^```\w+$", TEXT, flags=re.MULTILINE)) == len(BLOCKS) + len(BAD)
     assert {kind for kind, _, _ in BLOCKS} == {"python", "toml"}
-    assert len(GOOD) >= 6
-    assert len(BAD) >= 12
+    assert len(GOOD) >= 7
+    assert len(BAD) >= 17
+    assert sum("[engine]" in text for text, _ in BAD) >= 5
 
 
 @pytest.mark.parametrize("text", GOOD)
@@ -65,12 +70,20 @@ def test_the_configurations_of_the_page_load(text: str) -> None:
     loaded = load(text)
     assert len(loaded) == 7
     assert load(loaded.to_toml()) == loaded
+    load(text)
+    assert options.load("lsm.toml").filters == loaded
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)
 def test_the_messages_of_the_page_are_real(text: str, message: str) -> None:
+    if "[engine]" in text:
+        load(text)  # which leaves that table to the engine
+    else:
+        with pytest.raises(PolicyConfigError) as info:
+            load(text)
+        assert str(info.value) == " ".join(message.split())
     with pytest.raises(PolicyConfigError) as info:
-        load(text)
+        options.load("lsm.toml")
     assert str(info.value) == " ".join(message.split())
 
 
@@ -85,12 +98,16 @@ def test_the_python_of_the_page_runs() -> None:
 
 def test_the_example_configuration_loads() -> None:
     loaded = policies.load(ROOT / "examples" / "lsm.toml", levels=7)
-    names = [policy.name for policy in loaded]
-    assert names == ["rocksdb", "cuckoo", "cuckoo", "blocked", *["binary-fuse"] * 3]
-    assert loaded[0].params()["bits_per_key"] == 14
-    assert loaded[1].params() == {"fpr": 0.001}
-    assert loaded[3] == policies.create("blocked", bits_per_key=10)
-    assert {loaded.layout(level) for level in range(7)} == {"table"}
+    assert [(policy.name, policy.params()) for policy in loaded] == [
+        ("rocksdb", {"bits_per_key": 14, "optimize_filters_for_memory": True}),
+        ("blocked", {"bits_per_key": 12}),
+        ("classic", {"bits_per_key": 10}),
+        ("cuckoo", {"fpr": 0.005}),
+        ("leveldb", {"bits_per_key": 10}),
+        ("counting", {"counters_per_key": 10}),
+        ("binary-fuse", {"fingerprint_bits": 8}),
+    ]
+    assert [loaded.layout(level) for level in range(7)] == [*["table"] * 4, "block", *["table"] * 2]
     assert not loaded.optimize_filters_for_hits
 
 

@@ -19,6 +19,17 @@ from policies.config import Choice
 from policies.levels import MAX_LEVELS, _toml_value
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lsm.toml"
+RANGES = """
+[filters.level.0]
+policy = "rocksdb"
+bits_per_key = 14
+[filters.level."1-2"]
+policy = "cuckoo"
+fpr = 0.001
+[filters.level."4+"]
+policy = "binary-fuse"
+fingerprint_bits = 8
+"""
 BLOCKED = policies.BlockedPolicy()
 
 
@@ -29,12 +40,17 @@ def parse(text: str, levels: int = 7) -> LevelPolicies:
 class TestSelection:
     def test_the_example(self) -> None:
         levels = policies.load(EXAMPLE, levels=7)
-        cuckoo, fuse = policies.CuckooPolicy(fpr=0.001), policies.BinaryFusePolicy()
-        expected = [policies.RocksDBPolicy(bits_per_key=14), cuckoo, cuckoo, BLOCKED, fuse, fuse]
-        assert list(levels) == [*expected, fuse]
+        assert list(levels) == [
+            policies.RocksDBPolicy(bits_per_key=14),
+            policies.BlockedPolicy(bits_per_key=12),
+            policies.ClassicPolicy(),
+            policies.CuckooPolicy(fpr=0.005),
+            policies.LevelDBPolicy(),
+            policies.CountingPolicy(),
+            policies.BinaryFusePolicy(),
+        ]
         assert len(levels) == 7
-        assert levels[3] == BLOCKED
-        assert {levels.layout(level) for level in range(7)} == {"table"}
+        assert {level for level in range(7) if levels.layout(level) == "block"} == {4}
         assert levels.optimize_filters_for_hits is False
 
     @pytest.mark.parametrize("text", ["", "[filters]", "[engine]\ncompression = 'none'"])
@@ -290,7 +306,7 @@ class TestWriting:
         assert parse(levels.to_toml(), len(each)) == levels
 
     def test_it_reads_well(self) -> None:
-        assert policies.load(EXAMPLE).to_toml() == (
+        assert parse(RANGES).to_toml() == (
             "[filters]\n"
             'policy = "binary-fuse"\n'
             "fingerprint_bits = 8\n"
