@@ -1,0 +1,110 @@
+"""How user keys are ordered: by their bytes, or by a function of the caller's.
+
+Everywhere in the engine a key is held in the form that Python orders by itself: ``bytes`` for the
+bytewise comparator, an object around them for any other. So sorting, bisecting and comparing are
+written once, and cost nothing where bytes order themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+# A user key in the form that orders itself.
+OrderedKey = Any
+
+
+class Comparator(Protocol):
+    """An order of user keys with a name that a database remembers."""
+
+    name: str
+    wrap: Callable[[bytes], OrderedKey] | None
+    """Makes a key order itself; None where bytes already do."""
+
+    def unwrap(self, key: OrderedKey) -> bytes:
+        """The bytes of a key that orders itself."""
+
+    def separator(self, low: bytes, high: bytes) -> bytes:
+        """A short key from ``low`` on and below ``high``."""
+
+    def successor(self, key: bytes) -> bytes:
+        """A short key from this one on."""
+
+
+class BytewiseComparator:
+    """LevelDB's default: keys compare as unsigned bytes."""
+
+    name = "leveldb.BytewiseComparator"
+    wrap: Callable[[bytes], OrderedKey] | None = None
+
+    def unwrap(self, key: OrderedKey) -> bytes:
+        """The key itself."""
+        unwrapped: bytes = key
+        return unwrapped
+
+    def separator(self, low: bytes, high: bytes) -> bytes:
+        """The shortest such key that LevelDB's trick finds, or ``low`` itself."""
+        shared = _shared_prefix(low, high)
+        if shared >= min(len(low), len(high)) or low[shared] + 1 >= high[shared]:
+            return low
+        return low[:shared] + bytes((low[shared] + 1,))
+
+    def successor(self, key: bytes) -> bytes:
+        """The key up to its first byte that can be raised, raised there; else the key."""
+        for at, byte in enumerate(key):
+            if byte != 0xFF:
+                return key[:at] + bytes((byte + 1,))
+        return key
+
+
+class CustomComparator:
+    """A comparator that calls a function, which says -1, 0 or 1 of two keys as plyvel has it."""
+
+    def __init__(self, name: str, compare: Callable[[bytes, bytes], int]):
+        self.name = name
+        self.wrap: Callable[[bytes], OrderedKey] | None = _ordered_by(compare)
+
+    def unwrap(self, key: OrderedKey) -> bytes:
+        """The bytes the object was made of."""
+        unwrapped: bytes = key.key
+        return unwrapped
+
+    def separator(self, low: bytes, high: bytes) -> bytes:
+        """``low``: nothing is known of the order that a shorter key would need."""
+        return low
+
+    def successor(self, key: bytes) -> bytes:
+        """The key itself."""
+        return key
+
+
+BYTEWISE = BytewiseComparator()
+
+
+def _ordered_by(compare: Callable[[bytes, bytes], int]) -> type:
+    """A class of keys that order themselves by a function."""
+
+    class Ordered:
+        __slots__ = ("key",)
+
+        def __init__(self, key: bytes):
+            self.key = key
+
+        def __lt__(self, other: Ordered) -> bool:
+            return compare(self.key, other.key) < 0
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Ordered) and compare(self.key, other.key) == 0
+
+        def __repr__(self) -> str:
+            return f"<{self.key!r} in an order of its own>"
+
+    return Ordered
+
+
+def _shared_prefix(low: bytes, high: bytes) -> int:
+    least = min(len(low), len(high))
+    for at in range(least):
+        if low[at] != high[at]:
+            return at
+    return least

@@ -1,0 +1,205 @@
+"""Where filters sit in a table, and how they are written there.
+
+The metaindex names them as the ancestors do, so that each finds its own:
+
+- ``filter.leveldb.BuiltinBloomFilter2``: a filter per 2 KiB window of the file, LevelDB's form.
+- ``fullfilter.rocksdb.BuiltinBloomFilter``: one for the table, RocksDB's bytes as they are.
+- ``fullfilter.<name>``: one for the table, in a block that describes itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from struct import pack, unpack_from
+from typing import Literal, Protocol
+
+import attrs
+
+import policies
+from filters.sampling import hit_rate
+from lsm.errors import CorruptionError
+from policies import BuildContext, FilterPolicy, FilterReader, VerifiedBuilder
+
+WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
+ROCKSDB_KEY = "fullfilter.rocksdb.BuiltinBloomFilter"
+FULL_PREFIX = "fullfilter."
+PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
+
+_BASE_LG = 11
+_WINDOW_BYTES = 1 << _BASE_LG
+_WINDOWS_TAIL = 5  # where the offsets begin, and the base's logarithm
+
+
+@attrs.frozen
+class WrittenFilter:
+    """What became of one table's filter. ``contents`` is None where there is none."""
+
+    state: str
+    metaindex_key: str = ""
+    contents: bytes | None = attrs.field(default=None, repr=False)
+    num_keys: int = 0
+    reason: str = ""
+
+
+class FilterWriter(Protocol):
+    """Takes the keys of one table block by block, and makes what the table stores of them."""
+
+    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+        """Take the keys of one data block; the next block will begin at this offset."""
+
+    def finish(self) -> WrittenFilter:
+        """The filter, or why there is none; once only."""
+
+
+class NoFilter:
+    """Writes no filter."""
+
+    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+        """Nothing."""
+
+    def finish(self) -> WrittenFilter:
+        """None."""
+        return WrittenFilter("none")
+
+
+class TableFilter:
+    """One filter for the whole table."""
+
+    def __init__(self, policy: FilterPolicy, context: BuildContext):
+        self._policy = policy
+        self._builder = VerifiedBuilder(policy, context)
+
+    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+        """Hand the keys on."""
+        self._builder.add_many(keys)
+
+    def finish(self) -> WrittenFilter:
+        """The filter under its name."""
+        result = self._builder.finish()
+        if result.filter is None:
+            return WrittenFilter(result.state, reason=result.reason)
+        if self._policy.name == "rocksdb":
+            return WrittenFilter("built", ROCKSDB_KEY, result.filter, result.num_keys)
+        block = policies.encode_block(self._policy, result.filter, num_keys=result.num_keys)
+        return WrittenFilter("built", FULL_PREFIX + self._policy.name, block, result.num_keys)
+
+
+class WindowFilters:
+    """LevelDB's form: a filter for the blocks that begin in each 2 KiB of the file."""
+
+    def __init__(self, policy: FilterPolicy, context: BuildContext):
+        self._policy = policy
+        self._context = context
+        self._keys: list[bytes] = []
+        self._filters = bytearray()
+        self._offsets: list[int] = []
+        self._num_keys = 0
+        self._trouble: WrittenFilter | None = None
+
+    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+        """Collect the keys, and close the windows that end before the next block."""
+        self._keys += keys
+        while next_offset // _WINDOW_BYTES > len(self._offsets):
+            self._close_window()
+
+    def finish(self) -> WrittenFilter:
+        """All filters, then u32 offsets of each, the offset of those, and the window's size."""
+        if self._keys:
+            self._close_window()
+        if self._trouble:
+            return self._trouble
+        offsets = pack(f"<{len(self._offsets) + 1}I", *self._offsets, len(self._filters))
+        contents = bytes(self._filters) + offsets + bytes((_BASE_LG,))
+        return WrittenFilter("built", WINDOWS_KEY, contents, self._num_keys)
+
+    def _close_window(self) -> None:
+        self._offsets.append(len(self._filters))
+        if not self._keys:
+            return
+        builder = VerifiedBuilder(self._policy, self._context)
+        builder.add_many(self._keys)
+        self._keys = []
+        result = builder.finish()
+        if result.filter is None:
+            self._trouble = WrittenFilter(result.state, reason=result.reason)
+        else:
+            self._filters += result.filter
+            self._num_keys += result.num_keys
+
+
+class WindowReader:
+    """LevelDB's form opened: which filter answers depends on where the block begins."""
+
+    def __init__(self, contents: bytes, policy: FilterPolicy):
+        if len(contents) < _WINDOWS_TAIL:
+            raise CorruptionError(
+                f"LevelDB's filter block takes {_WINDOWS_TAIL} bytes at least, not {len(contents)}"
+            )
+        self._base_lg = contents[-1]
+        (array_at,) = unpack_from("<I", contents, len(contents) - _WINDOWS_TAIL)
+        count, odd = divmod(len(contents) - _WINDOWS_TAIL - array_at, 4)
+        if count < 0 or odd or self._base_lg > 32:
+            raise CorruptionError(
+                f"LevelDB's filter block is malformed: offsets at byte {array_at} of "
+                f"{len(contents)}, windows of 2^{self._base_lg} bytes"
+            )
+        self._offsets: tuple[int, ...] = unpack_from(f"<{count + 1}I", contents, array_at)
+        if any(b < a for a, b in zip(self._offsets, self._offsets[1:], strict=False)):
+            raise CorruptionError("LevelDB's filter block is malformed: its offsets go backwards")
+        self._contents = contents
+        self._policy = policy
+        self._readers: list[FilterReader | None] = [None] * count
+
+    def at(self, block_offset: int) -> FilterReader | None:
+        """The filter of the blocks in this window, or None if it has none to ask."""
+        window = block_offset >> self._base_lg
+        if window >= len(self._readers):
+            return None
+        reader = self._readers[window]
+        if reader is None:
+            start, end = self._offsets[window], self._offsets[window + 1]
+            if start == end:
+                return None  # no keys were seen here, yet a block is: rather read it
+            reader = self._policy.open(self._contents[start:end])
+            self._readers[window] = reader
+        return reader
+
+    def expected_fpr(self) -> float | None:
+        """The share of absent keys that are let through: random ones, each by the next window."""
+        starts = range(len(self._readers))
+        opened = (self.at(window << self._base_lg) for window in starts)
+        readers = [reader for reader in opened if reader is not None]
+        if not readers:
+            return None
+        in_turn = itertools.cycle(readers)
+        return hit_rate(lambda sample: next(in_turn).might_contain(sample.to_bytes(8, "little")))
+
+
+@attrs.frozen(kw_only=True)
+class FilterPlan:
+    """Which filter the next table gets.
+
+    ``none_below`` says whether no table with keys between two bounds lies on a deeper level. A
+    table of which that is true gets no filter with ``unless_last``, but for level 0, where older
+    tables of the same level lie below.
+    """
+
+    level: int
+    policy: FilterPolicy
+    layout: str
+    reason: Literal["flush", "compaction", "bulk"]
+    none_below: Callable[[bytes, bytes], bool]
+    unless_last: bool = False
+
+    def writer(self, first: bytes, last: bytes, num_keys: int) -> FilterWriter:
+        """What writes the filter of a table between these keys."""
+        is_last = self.level > 0 and self.none_below(first, last)
+        if self.policy.name == "none" or (self.unless_last and is_last):
+            return NoFilter()
+        context = BuildContext(
+            level=self.level, is_bottommost=is_last, reason=self.reason, expected_keys=num_keys
+        )
+        if self.layout == "block":
+            return WindowFilters(self.policy, context)
+        return TableFilter(self.policy, context)

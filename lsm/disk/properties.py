@@ -1,0 +1,80 @@
+"""What a table says about itself, in a block that LevelDB passes over.
+
+A block of the usual form, not compressed, under ``lsm.properties`` in the metaindex. Nothing in it
+is needed to read the table.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+
+from lsm.disk.coding import Fields, varint
+from lsm.disk.plain_block import read_block, write_block
+from lsm.errors import CorruptionError
+
+METAINDEX_KEY = b"lsm.properties"
+
+_NUMBERS = ("level", "num_entries", "num_filter_keys")
+
+
+@attrs.frozen(kw_only=True)
+class Properties:
+    """A table's level when it was written, its entries, and what became of its filter."""
+
+    level: int
+    num_entries: int
+    num_filter_keys: int
+    filter_policy: str
+    filter_params: str
+    """Canonical JSON."""
+    filter_state: str
+    """``built``, ``none``, ``declined`` or ``failed``."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters of the filter policy; empty where they are no JSON object."""
+        try:
+            params = json.loads(self.filter_params)
+        except ValueError:
+            return {}
+        return params if isinstance(params, dict) else {}
+
+    def encode(self) -> bytes:
+        """The block's contents."""
+        return write_block(
+            {
+                _key(name): varint(value) if isinstance(value, int) else value.encode()
+                for name, value in attrs.asdict(self).items()
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Properties:
+        """The properties in a block; CorruptionError for any other bytes."""
+        found = read_block(data)
+        values: dict[str, Any] = {}
+        for field in attrs.fields(cls):
+            raw = found.get(_key(field.name))
+            if raw is None:
+                raise CorruptionError(f"a table's properties lack {_key(field.name).decode()}")
+            values[field.name] = _value(field.name, raw)
+        return cls(**values)
+
+
+def _key(name: str) -> bytes:
+    return b"lsm." + name.replace("_", ".").encode()
+
+
+def _value(name: str, raw: bytes) -> int | str:
+    if name in _NUMBERS:
+        fields = Fields(raw, f"property {_key(name).decode()}")
+        number = fields.varint64("number")
+        fields.end()
+        return number
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptionError(f"property {_key(name).decode()} is not UTF-8") from error

@@ -1,0 +1,139 @@
+"""Reading a table: its index in memory, its blocks from a mapping of the file."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from struct import unpack
+from typing import TYPE_CHECKING
+
+from lsm.disk import compression
+from lsm.disk.block import ADVICE, Block
+from lsm.disk.checksum import crc32c, mask
+from lsm.disk.filter_blocks import PREFIXES
+from lsm.disk.footer import FOOTER_BYTES, TRAILER_BYTES, Footer, Handle
+from lsm.disk.keys import unpack as unpack_key
+from lsm.disk.plain_block import read_block, read_entries
+from lsm.disk.properties import METAINDEX_KEY, Properties
+from lsm.errors import CorruptionError
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator, OrderedKey
+    from lsm.storage import Mapped
+
+# What an index entry costs: a key object, a rank, a handle and their places in three lists.
+_INDEX_OVERHEAD = 260
+
+
+class Table:
+    """An open table. Every block is checked against its checksum when it enters memory."""
+
+    __slots__ = (
+        "comparator",
+        "index_handles",
+        "index_keys",
+        "index_ranks",
+        "mapped",
+        "metaindex",
+        "metaindex_damage",
+        "name",
+    )
+
+    def __init__(self, name: str, mapped: Mapped, comparator: Comparator):
+        self.name = name
+        self.mapped = mapped
+        self.comparator = comparator
+        data = mapped.data
+        try:
+            footer = Footer.decode(data[max(0, len(data) - FOOTER_BYTES) :])
+        except CorruptionError as error:
+            raise self._damaged(error) from error
+        self.index_keys: list[OrderedKey] = []
+        self.index_ranks: list[int] = []
+        self.index_handles: list[Handle] = []
+        self._read_index(footer.index)
+        self.metaindex: dict[bytes, bytes] = {}
+        self.metaindex_damage: CorruptionError | None = None
+        try:
+            self.metaindex = read_block(self.read(footer.metaindex, "metaindex block"))
+        except CorruptionError as error:
+            self.metaindex_damage = error  # it has the filter and the properties, no data
+
+    @property
+    def charge(self) -> int:
+        """What the index costs to keep, in bytes."""
+        return _INDEX_OVERHEAD * (len(self.index_keys) + 4)
+
+    def read(self, handle: Handle, what: str) -> bytes:
+        """The checked and decompressed contents of a block."""
+        end = handle.offset + handle.size
+        if end + TRAILER_BYTES > len(self.mapped.data):
+            raise self._damaged(
+                f"the {what} would take bytes {handle.offset} to {end + TRAILER_BYTES}, "
+                f"and the file has {len(self.mapped.data)}"
+            )
+        raw = self.mapped.data[handle.offset : end + TRAILER_BYTES]
+        kind, checksum = raw[-TRAILER_BYTES], unpack("<I", raw[-4:])[0]
+        if mask(crc32c(raw[:-4])) != checksum:
+            raise self._damaged(
+                f"the {what} at bytes {handle.offset} to {end} does not match its checksum"
+            )
+        try:
+            return compression.decompress(kind, raw[:-TRAILER_BYTES])
+        except CorruptionError as error:
+            raise self._damaged(f"the {what} at byte {handle.offset}: {error}") from error
+
+    def block(self, number: int) -> Block:
+        """The data block of this number, read anew."""
+        handle = self.index_handles[number]
+        place = f"{self.name}: the data block at byte {handle.offset}"
+        return Block(self.read(handle, "data block"), self.comparator, place)
+
+    def block_for(self, key: OrderedKey, rank: int) -> int:
+        """The number of the block that has the first entry from (key, rank) on.
+
+        As many as there are blocks, if none has one.
+        """
+        keys = self.index_keys
+        number = bisect_left(keys, key)
+        while number < len(keys) and keys[number] == key and self.index_ranks[number] < rank:
+            number += 1
+        return number
+
+    def offset_of(self, key: OrderedKey) -> int:
+        """About where in the file the key is or would be."""
+        number = bisect_left(self.index_keys, key)
+        if number < len(self.index_handles):
+            return self.index_handles[number].offset
+        last = self.index_handles[-1] if self.index_handles else Handle(0, 0)
+        return last.offset + last.size
+
+    def filter_entries(self) -> dict[str, Handle]:
+        """The metaindex entries that are filters, known or not."""
+        return {
+            key.decode("utf-8", "replace"): Handle.decode(value, "a filter's handle")
+            for key, value in self.metaindex.items()
+            if key.decode("utf-8", "replace").startswith(PREFIXES)
+        }
+
+    def properties(self) -> Properties | None:
+        """What the table says about itself; None for another engine's, CorruptionError if bad."""
+        value = self.metaindex.get(METAINDEX_KEY)
+        if value is None:
+            return None
+        handle = Handle.decode(value, "the properties' handle")
+        return Properties.decode(self.read(handle, "properties block"))
+
+    def _read_index(self, handle: Handle) -> None:
+        contents = self.read(handle, "index block")
+        wrap = self.comparator.wrap
+        try:
+            for internal, value in read_entries(contents):
+                key, rank = unpack_key(internal)
+                self.index_keys.append(key if wrap is None else wrap(key))
+                self.index_ranks.append(rank)
+                self.index_handles.append(Handle.decode(value, "an index entry"))
+        except CorruptionError as error:
+            raise self._damaged(f"the index block: {error}") from error
+
+    def _damaged(self, what: object) -> CorruptionError:
+        return CorruptionError(f"{self.name}: {what}; {ADVICE}")

@@ -1,0 +1,177 @@
+"""Writing a table: data blocks, the filter, properties, metaindex, index, footer."""
+
+from __future__ import annotations
+
+from struct import pack
+from typing import TYPE_CHECKING
+
+import attrs
+
+from lsm.disk import compression
+from lsm.disk.checksum import crc32c, mask
+from lsm.disk.footer import Footer, Handle
+from lsm.disk.keys import MAX_SEQUENCE, PUT, Entry, rank, unpack
+from lsm.disk.keys import pack as pack_key
+from lsm.disk.plain_block import write_block
+from lsm.disk.properties import METAINDEX_KEY, Properties
+from lsm.kernels.python.block_build import BlockBuilder
+from policies.block import canonical_json
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator
+    from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
+    from lsm.storage import WritableFile
+
+_SEEK_RANK = rank(MAX_SEQUENCE, PUT)
+
+
+@attrs.frozen(kw_only=True)
+class TableFormat:
+    """How tables are written, whatever their level."""
+
+    comparator: Comparator
+    block_size: int
+    block_restart_interval: int
+    compression: int
+
+
+@attrs.frozen(kw_only=True)
+class WrittenTable:
+    """A table that was written and synced."""
+
+    size: int
+    num_entries: int
+    smallest: bytes
+    largest: bytes
+    filter: WrittenFilter
+
+
+class TableBuilder:
+    """Takes entries in order and writes a table of them.
+
+    Keys are the user's bytes. The open block is written when it is full, so that between two calls
+    of ``add_block`` a caller can decide to finish the table there. The filter is planned when the
+    last key is known: whether anything lies beneath the table can depend on it.
+    """
+
+    def __init__(self, file: WritableFile, format: TableFormat, filter_plan: FilterPlan):
+        self._file = file
+        self._format = format
+        self._filter_plan = filter_plan
+        self._keys_by_block: list[tuple[list[bytes], int]] = []
+        self._offset = 0
+        self._block = BlockBuilder(format.block_restart_interval)
+        self._block_keys: list[bytes] = []
+        self._index = BlockBuilder(restart_interval=1)
+        self._unindexed: Handle | None = None
+        self._smallest: bytes | None = None
+        self._largest = b""
+        self.num_entries = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes that were written so far."""
+        return self._offset
+
+    def add_block(self, entries: list[Entry], at: int) -> int:
+        """Add entries from an index on, until the open block is full and written.
+
+        Returns the index of the first that was not added. With fewer entries than the block has
+        room for, it stays open for the next call.
+        """
+        first_key = pack_key(*entries[at][:2])
+        if self._smallest is None:
+            self._smallest = first_key
+        if self._unindexed is not None:
+            self._add_to_index(self._separator(self._largest, first_key))
+        target = self._format.block_size
+        end = self._block.fill(entries, at, target)
+        self._block_keys += [entry[0] for entry in entries[at:end]]
+        self.num_entries += end - at
+        if self._block.size >= target:
+            self._write_data_block()
+        return end
+
+    def finish(self) -> WrittenTable:
+        """Write what is missing, sync and close the file."""
+        if self._block:
+            self._write_data_block()
+        if self._unindexed is not None:
+            self._add_to_index(self._successor(self._largest))
+        filter = self._filter()
+        metaindex = {METAINDEX_KEY: self._write_raw(self._properties(filter)).encode()}
+        if filter.contents is not None:
+            metaindex[filter.metaindex_key.encode()] = self._write_raw(filter.contents).encode()
+        metaindex_handle = self._write_raw(write_block(metaindex))
+        index_handle = self._write(self._index.finish())
+        self._file.append(Footer(metaindex_handle, index_handle).encode())
+        self._file.sync()
+        self._file.close()
+        assert self._smallest is not None, "a table without entries"
+        return WrittenTable(
+            size=self._file.size,
+            num_entries=self.num_entries,
+            smallest=self._smallest,
+            largest=self._largest,
+            filter=filter,
+        )
+
+    def abandon(self) -> None:
+        """Close the file as it is; the caller removes it."""
+        self._file.close()
+
+    def _write_data_block(self) -> None:
+        self._largest = self._block.last_key
+        self._unindexed = self._write(self._block.finish())
+        keys, self._block_keys = self._block_keys, []
+        self._keys_by_block.append((keys, self._offset))
+
+    def _add_to_index(self, key: bytes) -> None:
+        assert self._unindexed is not None
+        self._index.add(key, self._unindexed.encode())
+        self._unindexed = None
+
+    def _write(self, block: bytes) -> Handle:
+        return self._append(*compression.compress(self._format.compression, block))
+
+    def _write_raw(self, contents: bytes) -> Handle:
+        return self._append(compression.RAW, contents)
+
+    def _append(self, kind: int, contents: bytes) -> Handle:
+        tag = bytes((kind,))
+        checksum = mask(crc32c(tag, crc32c(contents)))
+        self._file.append(b"".join((contents, tag, pack("<I", checksum))))
+        handle = Handle(self._offset, len(contents))
+        self._offset = self._file.size
+        return handle
+
+    def _filter(self) -> WrittenFilter:
+        first, last = self._keys_by_block[0][0][0], self._keys_by_block[-1][0][-1]
+        writer = self._filter_plan.writer(first, last, self.num_entries)
+        for keys, next_offset in self._keys_by_block:
+            writer.add_block(keys, next_offset)
+        return writer.finish()
+
+    def _properties(self, filter: WrittenFilter) -> bytes:
+        policy = self._filter_plan.policy
+        return Properties(
+            level=self._filter_plan.level,
+            num_entries=self.num_entries,
+            num_filter_keys=filter.num_keys,
+            filter_policy=policy.name,
+            filter_params=canonical_json(policy.params()).decode(),
+            filter_state=filter.state,
+        ).encode()
+
+    def _separator(self, low: bytes, high: bytes) -> bytes:
+        """A short internal key from ``low`` on and below ``high``."""
+        low_key, high_key = unpack(low)[0], unpack(high)[0]
+        return self._shortened(low, low_key, self._format.comparator.separator(low_key, high_key))
+
+    def _successor(self, key: bytes) -> bytes:
+        """A short internal key from this one on."""
+        user_key = unpack(key)[0]
+        return self._shortened(key, user_key, self._format.comparator.successor(user_key))
+
+    def _shortened(self, internal: bytes, user_key: bytes, shorter: bytes) -> bytes:
+        return pack_key(shorter, _SEEK_RANK) if len(shorter) < len(user_key) else internal
