@@ -1,0 +1,194 @@
+"""A table's filter in memory, found through the metaindex and opened by whoever made it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+import policies
+from filters.errors import FilterError, UnsupportedVersionError
+from lsm.disk.filter_blocks import FULL_PREFIX, ROCKSDB_KEY, WINDOWS_KEY, WindowReader
+from lsm.disk.footer import Handle
+from lsm.disk.table import Table
+from lsm.errors import CorruptionError
+from policies import FilterReader, LevelDBPolicy, RocksDBPolicy
+from policies.errors import DuplicatePolicyError, UnknownPolicyError
+
+if TYPE_CHECKING:
+    from lsm.disk.properties import Properties
+
+_log = logging.getLogger("lsm")
+
+
+@attrs.frozen
+class FilterInfo:
+    """What a table carries, whether or not it can be opened here."""
+
+    state: str
+    policy: str = "none"
+    params: dict[str, Any] = attrs.field(factory=dict, hash=False)
+    layout: str = "table"
+    written_for_level: int | None = None
+    num_keys: int | None = None
+    bytes: int = 0
+    num_entries: int | None = None
+
+
+class LoadedFilter:
+    """A filter to be asked: by the table's ``reader``, or by the ``windows`` of its blocks.
+
+    With neither there is no say, and ``state`` tells why.
+    """
+
+    __slots__ = ("_expected_fpr", "charge", "held", "info", "owner", "reader", "used", "windows")
+
+    def __init__(
+        self,
+        info: FilterInfo,
+        reader: FilterReader | None = None,
+        windows: WindowReader | None = None,
+    ):
+        self.info = info
+        self.reader = reader
+        self.windows = windows
+        self.charge = info.bytes
+        self.used = False
+        self.held: bool | None = None
+        self.owner: Any = None
+        self._expected_fpr: float | None = None
+
+    @property
+    def state(self) -> str:
+        """``built``, or why the filter has no say."""
+        return self.info.state
+
+    def evict(self) -> None:
+        """Leave the table; the next lookup loads it again."""
+        if self.owner is not None and self.owner.filter is self:
+            self.owner.filter = None
+
+    def expected_fpr(self) -> float | None:
+        """The share of absent keys it is expected to let through."""
+        if self._expected_fpr is None:
+            if self.reader is not None:
+                rate = getattr(self.reader, "expected_fpr", None)
+                self._expected_fpr = float(rate) if isinstance(rate, int | float) else None
+            elif self.windows is not None:
+                self._expected_fpr = self.windows.expected_fpr()
+        return self._expected_fpr
+
+
+def load(table: Table, *, paranoid: bool) -> LoadedFilter:
+    """The table's filter, opened; with a state other than ``built`` where that cannot be.
+
+    A damaged filter is an error if ``paranoid``, and else costs its reads.
+    """
+    properties = _properties(table)
+    loaded = _load(table, properties, paranoid)
+    if properties is not None:
+        loaded.info = attrs.evolve(loaded.info, num_entries=properties.num_entries)
+    return loaded
+
+
+def _load(table: Table, properties: Properties | None, paranoid: bool) -> LoadedFilter:
+    if table.metaindex_damage is not None:
+        return _unusable(table, "corrupt", "", table.metaindex_damage, properties, paranoid)
+    try:
+        entries = table.filter_entries()
+    except CorruptionError as error:
+        return _unusable(table, "corrupt", "", error, properties, paranoid)
+    if not entries:
+        return LoadedFilter(_absent(properties))
+    key, handle = min(entries.items(), key=lambda entry: not _is_known(entry[0]))
+    try:
+        return _open(table, key, handle, properties)
+    except (UnknownPolicyError, DuplicatePolicyError, UnsupportedVersionError) as error:
+        return _unusable(table, "unknown", key, error, properties, paranoid=False)
+    except (CorruptionError, policies.CorruptBlockError) as error:
+        return _unusable(table, "corrupt", key, error, properties, paranoid)
+    except FilterError as error:
+        return _unusable(table, "failed", key, error, properties, paranoid=False)
+
+
+def _open(table: Table, key: str, handle: Handle, properties: Properties | None) -> LoadedFilter:
+    level = properties.level if properties else None
+    if not _is_known(key):
+        raise UnknownPolicyError(f"nobody here reads filters of the form {key!r}")
+    contents = table.read(handle, "filter block")
+    if key == WINDOWS_KEY:
+        windows = WindowReader(contents, LevelDBPolicy())
+        return LoadedFilter(
+            _info(properties, "leveldb", "block", level, len(contents)), windows=windows
+        )
+    if key == ROCKSDB_KEY:
+        reader: FilterReader = RocksDBPolicy().open(contents)
+        return LoadedFilter(_info(properties, "rocksdb", "table", level, len(contents)), reader)
+    described = policies.describe_block(contents)
+    info = FilterInfo(
+        "built",
+        described.policy,
+        described.params,
+        "table",
+        level,
+        described.num_keys,
+        len(contents),
+    )
+    return LoadedFilter(info, policies.open_block(contents))
+
+
+def _info(
+    properties: Properties | None, policy: str, layout: str, level: int | None, size: int
+) -> FilterInfo:
+    """What is known of a filter that does not describe itself."""
+    if properties is None or properties.filter_policy != policy:
+        return FilterInfo("built", policy, {}, layout, level, None, size)
+    keys = properties.num_filter_keys
+    return FilterInfo("built", policy, properties.params, layout, level, keys, size)
+
+
+def _absent(properties: Properties | None) -> FilterInfo:
+    if properties is None:
+        return FilterInfo("none")
+    state = properties.filter_state
+    if state not in ("failed", "declined"):
+        return FilterInfo("none", written_for_level=properties.level)
+    return FilterInfo(
+        state, properties.filter_policy, properties.params, written_for_level=properties.level
+    )
+
+
+def _unusable(
+    table: Table,
+    state: str,
+    key: str,
+    error: Exception,
+    properties: Properties | None,
+    paranoid: bool,
+) -> LoadedFilter:
+    if paranoid:
+        if isinstance(error, CorruptionError) and table.name in str(error):
+            raise error
+        raise CorruptionError(
+            f"{table.name}: the filter block is damaged: {error}; without paranoid_checks the "
+            "table is read without it, and a compaction writes a new one"
+        ) from error
+    _log.warning("%s: reading on without its filter (%s): %s", table.name, state, error)
+    policy = key.removeprefix(FULL_PREFIX) if key.startswith(FULL_PREFIX) else key
+    known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: "rocksdb", "": "unreadable"}
+    level = properties.level if properties else None
+    return LoadedFilter(FilterInfo(state, known.get(key, policy), written_for_level=level))
+
+
+def _properties(table: Table) -> Properties | None:
+    """What the table says about itself; nothing where that is damaged, for nothing needs it."""
+    try:
+        return table.properties()
+    except CorruptionError as error:
+        _log.warning("%s: its properties cannot be read: %s", table.name, error)
+        return None
+
+
+def _is_known(key: str) -> bool:
+    return key == WINDOWS_KEY or key.startswith(FULL_PREFIX)

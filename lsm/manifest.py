@@ -1,0 +1,242 @@
+"""The manifest: which tables are live, kept through every change and found again at opening."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lsm.disk import filenames
+from lsm.disk.edit import Edit, NewFile
+from lsm.disk.keys import MAX_SEQUENCE
+from lsm.disk.log import LogReader, LogWriter
+from lsm.errors import ComparatorError, CorruptionError, IOError
+from lsm.options import LEVELS
+from lsm.tables import TableFile
+from lsm.version import PlacedTable, Version
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator
+    from lsm.storage import Storage, WritableFile
+
+_ADVICE = "lsm.repair_db() makes a new manifest of the tables that are there"
+
+
+class Manifest:
+    """The current version, the counters every file and write draws from, and the file they are in.
+
+    Changes are made one at a time by whoever holds the database's mutex.
+    """
+
+    def __init__(self, storage: Storage, directory: str, comparator: Comparator):
+        self._storage = storage
+        self._directory = directory
+        self._comparator = comparator
+        self._file: WritableFile | None = None
+        self._log: LogWriter | None = None
+        self._number_lock = threading.Lock()
+        self._live: weakref.WeakSet[Version] = weakref.WeakSet()
+        self.number = 0
+        self.next_file_number = 2
+        self.last_sequence = 0
+        self.log_number = 0
+        self.previous_log_number = 0
+        self.compact_pointers: dict[int, bytes] = {}
+        self.current = Version.empty()
+        self._live.add(self.current)
+
+    @classmethod
+    def create(cls, storage: Storage, directory: str, comparator: Comparator) -> None:
+        """Begin a database: its first manifest, synced, then CURRENT, then the directory."""
+        number = 1
+        path = f"{directory}/{filenames.manifest_name(number)}"
+        file = storage.create(path)
+        first = Edit(comparator=comparator.name, log_number=0, next_file_number=2, last_sequence=0)
+        with contextlib.closing(file):
+            LogWriter(file).add(first.encode())
+            file.sync()
+        storage.sync_directory(directory)  # the manifest's name before that which leads to it
+        _set_current(storage, directory, number)
+
+    def recover(self) -> None:
+        """Read the manifest that CURRENT names."""
+        name = self._current_name()
+        path = f"{self._directory}/{name}"
+        if not self._storage.exists(path):
+            raise CorruptionError(
+                f"{path}: CURRENT names this manifest, and it is missing; {_ADVICE}"
+            )
+        reader = LogReader(self._storage.read(path), path)
+        files: dict[tuple[int, int], NewFile] = {}
+        seen = Edit()
+        for record in reader.records_until_loss():
+            try:
+                edit = Edit.decode(record, LEVELS)
+            except CorruptionError as error:
+                raise CorruptionError(f"{path}: {error}; {_ADVICE}") from error
+            self._check_comparator(path, edit.comparator)
+            self._replay(edit, files, seen)
+        if reader.losses:
+            loss = reader.losses[0]
+            raise CorruptionError(
+                f"{path}: damaged at byte {loss.offset}: {loss.reason}; {_ADVICE}"
+            )
+        self._take(path, seen)
+        self.number = _number_of(name)
+        levels: list[list[PlacedTable]] = [[] for _ in range(LEVELS)]
+        for new in files.values():
+            levels[new.level].append(self._placed(new, TableFile(new.number, new.size)))
+        self._install(Version(levels))
+
+    def new_file_number(self) -> int:
+        """A number no file has had."""
+        with self._number_lock:
+            number = self.next_file_number
+            self.next_file_number += 1
+            return number
+
+    def reserve(self, number: int) -> None:
+        """Take note that a file has this number."""
+        with self._number_lock:
+            self.next_file_number = max(self.next_file_number, number + 1)
+
+    def apply(self, edit: Edit, files: Iterable[TableFile] = ()) -> Version:
+        """Write an edit, synced, and make the version it leads to the current one.
+
+        ``files`` are those of the tables it adds that are open or known already. After an error
+        the manifest must not be written any more: what it holds is then unknown.
+        """
+        known = {file.number: file for file in files}
+        if edit.log_number is None:
+            edit.log_number = self.log_number
+        edit.previous_log_number = self.previous_log_number = 0
+        edit.next_file_number = self.next_file_number
+        edit.last_sequence = self.last_sequence
+        self._write(edit)
+        self.log_number = edit.log_number
+        self.compact_pointers.update(edit.compact_pointers)
+        removed = set(edit.deleted)
+        levels = [
+            [table for table in tables if (level, table.number) not in removed]
+            for level, tables in enumerate(self.current.levels)
+        ]
+        for new in edit.added:
+            file = known.get(new.number) or TableFile(new.number, new.size)
+            levels[new.level].append(self._placed(new, file))
+        return self._install(Version(levels))
+
+    def live_files(self) -> set[int]:
+        """The numbers of all tables that somebody may still read."""
+        return {table.number for version in list(self._live) for table in version.tables()}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = self._log = None
+
+    def _write(self, edit: Edit) -> None:
+        """Append to the manifest; with the first edit after opening, begin a new one."""
+        if self._log is not None and self._file is not None:
+            self._log.add(edit.encode())
+            self._file.sync()
+            return
+        number = self.new_file_number()
+        edit.next_file_number = self.next_file_number
+        file = self._storage.create(f"{self._directory}/{filenames.manifest_name(number)}")
+        self._file, self._log = file, LogWriter(file)
+        self._log.add(self._snapshot().encode())
+        self._log.add(edit.encode())
+        file.sync()
+        self._storage.sync_directory(self._directory)
+        _set_current(self._storage, self._directory, number)
+        self.number = number
+
+    def _snapshot(self) -> Edit:
+        """The current state as one edit."""
+        return Edit(
+            comparator=self._comparator.name,
+            compact_pointers=sorted(self.compact_pointers.items()),
+            added=[
+                NewFile(table.level, table.number, table.size, table.smallest, table.largest)
+                for table in self.current.tables()
+            ],
+        )
+
+    def _install(self, version: Version) -> Version:
+        self._live.add(version)
+        self.current = version
+        return version
+
+    def _placed(self, new: NewFile, file: TableFile) -> PlacedTable:
+        return PlacedTable.at(new.level, file, new.smallest, new.largest, self._comparator)
+
+    def _current_name(self) -> str:
+        path = f"{self._directory}/{filenames.CURRENT}"
+        try:
+            text = self._storage.read(path).decode("ascii", "replace")
+        except IOError as error:
+            if self._storage.exists(path):
+                raise
+            raise CorruptionError(f"{path}: is missing; {_ADVICE}") from error
+        if not text.endswith("\n"):
+            raise CorruptionError(f"{path}: does not end in a newline: {text[:80]!r}; {_ADVICE}")
+        name = text[:-1]
+        parsed = filenames.parse(name)
+        if parsed is None or parsed[0] is not filenames.Kind.MANIFEST:
+            raise CorruptionError(f"{path}: names no manifest: {name[:80]!r}; {_ADVICE}")
+        return name
+
+    def _check_comparator(self, path: str, name: str | None) -> None:
+        if name is not None and name != self._comparator.name:
+            raise ComparatorError(
+                f"{path}: the keys are ordered by the comparator {name!r}, and "
+                f"{self._comparator.name!r} was given: open it with the comparator= and "
+                "comparator_name= that it was created with"
+            )
+
+    def _replay(self, edit: Edit, files: dict[tuple[int, int], NewFile], seen: Edit) -> None:
+        for name in ("log_number", "previous_log_number", "next_file_number", "last_sequence"):
+            if getattr(edit, name) is not None:
+                setattr(seen, name, getattr(edit, name))
+        self.compact_pointers.update(edit.compact_pointers)
+        for key in edit.deleted:
+            files.pop(key, None)
+        for new in edit.added:
+            files[new.level, new.number] = new
+
+    def _take(self, path: str, seen: Edit) -> None:
+        for name in ("log_number", "next_file_number", "last_sequence"):
+            if getattr(seen, name) is None:
+                words = name.replace("_", " ")
+                raise CorruptionError(f"{path}: no record has the {words}; {_ADVICE}")
+        assert seen.log_number is not None
+        assert seen.next_file_number is not None
+        assert seen.last_sequence is not None
+        if seen.last_sequence > MAX_SEQUENCE:
+            raise CorruptionError(
+                f"{path}: the last sequence number is {seen.last_sequence}, the highest allowed "
+                f"is {MAX_SEQUENCE}; {_ADVICE}"
+            )
+        self.log_number = seen.log_number
+        self.previous_log_number = seen.previous_log_number or 0
+        self.next_file_number = seen.next_file_number
+        self.last_sequence = seen.last_sequence
+        for number in (self.log_number, self.previous_log_number):
+            self.reserve(number)
+
+
+def _set_current(storage: Storage, directory: str, number: int) -> None:
+    storage.replace(
+        f"{directory}/{filenames.CURRENT}",
+        f"{filenames.manifest_name(number)}\n".encode(),
+        f"{directory}/{filenames.temporary_name(number)}",
+    )
+
+
+def _number_of(name: str) -> int:
+    parsed = filenames.parse(name)
+    assert parsed is not None
+    return parsed[1]

@@ -1,0 +1,182 @@
+"""What the engine counts, and how it is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+
+@attrs.define
+class Counters:
+    """What became of point lookups at one level whose tables carry one policy's filters.
+
+    ``skipped``: the filter said no, and no block was read. ``true_positives``: the table holds the
+    key, in whichever version. ``false_positives``: a block was read, and it does not. The others
+    are blocks that were read without asking a filter: there is ``none``, its policy is ``unknown``
+    here, it is ``corrupt``, the policy ``failed`` or ``declined`` to make one.
+
+    They are counted by readers that hold no lock, so that under a free-threaded interpreter a few
+    may go missing.
+    """
+
+    skipped: int = 0
+    true_positives: int = 0
+    false_positives: int = 0
+    none: int = 0
+    unknown: int = 0
+    corrupt: int = 0
+    failed: int = 0
+    declined: int = 0
+
+    def count(self, state: str) -> None:
+        """Count a lookup that read a block without a filter's say, and why it had none."""
+        setattr(self, state, getattr(self, state) + 1)
+
+    @property
+    def blocks_read(self) -> int:
+        """How many lookups went on to a block."""
+        counted: int = sum(attrs.astuple(self)) - self.skipped
+        return counted
+
+    @property
+    def measured_fpr(self) -> float | None:
+        """The share of absent keys that were let through; None before the first absent key."""
+        absent = self.skipped + self.false_positives
+        return self.false_positives / absent if absent else None
+
+
+@attrs.frozen(kw_only=True)
+class FilterCounts:
+    """What was counted since the database was opened, at one level and for one policy."""
+
+    level: int
+    policy: str
+    counters: Counters
+
+
+@attrs.frozen(kw_only=True)
+class LevelStats:
+    """One level: its tables, their filters, and what compactions into it have cost."""
+
+    level: int
+    tables: int
+    bytes: int
+    filter_bytes: int
+    bits_per_key: float | None
+    expected_fpr: float | None
+    measured_fpr: float | None
+    skipped: int
+    compaction_seconds: float
+    read_bytes: int
+    written_bytes: int
+
+
+@attrs.frozen(kw_only=True)
+class CacheStats:
+    """A cache: what it holds, what it may hold, how often it had what was asked for."""
+
+    bytes: int
+    limit: int
+    items: int
+    misses: int
+    evictions: int
+    hits: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Stats:
+    """The state of a database and what was counted since it was opened."""
+
+    path: str
+    levels: tuple[LevelStats, ...]
+    filters: tuple[FilterCounts, ...]
+    block_cache: CacheStats
+    filter_cache: CacheStats
+    table_cache: CacheStats
+    memtable_bytes: int
+    user_bytes_written: int
+    log_bytes_written: int
+    table_bytes_written: int
+    flushes: int
+    compactions: int
+    moves: int
+    filters_failed: int
+    flush_seconds: float
+    compaction_seconds: float
+    slowed_seconds: float
+    stopped_seconds: float
+    log_losses: tuple[str, ...]
+    background_error: str | None
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes that went to tables, over the bytes of keys and values that were written."""
+        if not self.user_bytes_written:
+            return None
+        return self.table_bytes_written / self.user_bytes_written
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        return attrs.asdict(self) | {"write_amplification": self.write_amplification}
+
+    def __str__(self) -> str:
+        lines = [f"{self.path}: {sum(level.tables for level in self.levels)} tables"]
+        lines.append(_ROW.format(*_HEADINGS))
+        lines += [_level_row(level) for level in self.levels if level.tables]
+        amplification = self.write_amplification
+        lines.append(
+            f"written {_size(self.user_bytes_written)} of keys and values, "
+            f"{_size(self.log_bytes_written)} to logs, {_size(self.table_bytes_written)} to tables"
+            + ("" if amplification is None else f" ({amplification:.2f} x)")
+        )
+        lines.append(
+            f"{self.flushes} flushes in {self.flush_seconds:.1f} s, {self.compactions} compactions "
+            f"in {self.compaction_seconds:.1f} s, {self.moves} moves; writers slowed "
+            f"{self.slowed_seconds:.1f} s, stopped {self.stopped_seconds:.1f} s"
+        )
+        for name in ("block_cache", "filter_cache", "table_cache"):
+            lines.append(_cache_line(name.replace("_", " "), getattr(self, name)))
+        if self.filters_failed:
+            lines.append(f"{self.filters_failed} filters could not be built; see the log")
+        lines += [f"replay left {loss}" for loss in self.log_losses]
+        if self.background_error:
+            lines.append(f"writing has stopped: {self.background_error}")
+        return "\n".join(lines)
+
+
+_HEADINGS = ("level", "tables", "size", "filters", "bits/key", "expected", "measured", "skipped")
+_ROW = "{:>5} {:>7} {:>10} {:>10} {:>9} {:>9} {:>9} {:>10}"
+
+
+def _level_row(level: LevelStats) -> str:
+    return _ROW.format(
+        level.level,
+        level.tables,
+        _size(level.bytes),
+        _size(level.filter_bytes),
+        "-" if level.bits_per_key is None else f"{level.bits_per_key:.2f}",
+        _rate(level.expected_fpr),
+        _rate(level.measured_fpr),
+        level.skipped,
+    )
+
+
+def _cache_line(name: str, cache: CacheStats) -> str:
+    hits = "" if cache.hits is None else f"{cache.hits} hits, "
+    return (
+        f"{name}: {_size(cache.bytes)} of {_size(cache.limit)}, {cache.items} items, {hits}"
+        f"{cache.misses} misses, {cache.evictions} evictions"
+    )
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.3%}"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

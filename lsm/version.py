@@ -1,0 +1,148 @@
+"""Which tables make up the database at one moment."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from lsm.disk.keys import unpack
+from lsm.options import LEVELS
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator, OrderedKey
+    from lsm.stats import Counters
+    from lsm.tables import TableFile
+
+
+@attrs.define(eq=False)
+class PlacedTable:
+    """A table at a level: a table that moves down is placed anew, and is the same file."""
+
+    level: int
+    file: TableFile
+    smallest: bytes
+    largest: bytes
+    low: Any = attrs.field(repr=False)
+    high: Any = attrs.field(repr=False)
+    counters: Counters | None = attrs.field(default=None, repr=False)
+
+    @classmethod
+    def at(
+        cls, level: int, file: TableFile, smallest: bytes, largest: bytes, comparator: Comparator
+    ) -> PlacedTable:
+        """The table with its internal keys, and the user keys of these in order's own form."""
+        low, high = (unpack(key)[0] for key in (smallest, largest))
+        if comparator.wrap is not None:
+            low, high = comparator.wrap(low), comparator.wrap(high)
+        return cls(level, file, smallest, largest, low, high)
+
+    @property
+    def number(self) -> int:
+        """The file's number."""
+        return self.file.number
+
+    @property
+    def size(self) -> int:
+        """The file's bytes."""
+        return self.file.size
+
+
+class Version:
+    """The tables of every level; never changed once it is made.
+
+    Level 0 has the newest table first, and its tables overlap. The tables of every other level
+    ascend, and no user key lies between the bounds of two.
+    """
+
+    __slots__ = ("__weakref__", "levels", "sorted_levels")
+
+    def __init__(self, levels: Sequence[Iterable[PlacedTable]]):
+        newest_first = sorted(levels[0], key=lambda table: table.number, reverse=True)
+        below = (sorted(tables, key=lambda table: table.low) for tables in levels[1:])
+        self.levels: tuple[tuple[PlacedTable, ...], ...] = (
+            tuple(newest_first),
+            *map(tuple, below),
+        )
+        # What a lookup walks: the levels that have tables, with the bounds to bisect.
+        self.sorted_levels: list[tuple[tuple[PlacedTable, ...], list[OrderedKey]]] = [
+            (tables, [table.high for table in tables]) for tables in self.levels[1:] if tables
+        ]
+
+    @classmethod
+    def empty(cls) -> Version:
+        """No tables."""
+        return cls([()] * LEVELS)
+
+    def tables(self) -> Iterator[PlacedTable]:
+        """All tables, from level 0 down."""
+        for tables in self.levels:
+            yield from tables
+
+    def size(self, level: int) -> int:
+        """The bytes of a level's tables."""
+        return sum(table.size for table in self.levels[level])
+
+    def overlapping(
+        self, level: int, low: OrderedKey | None, high: OrderedKey | None
+    ) -> list[PlacedTable]:
+        """The tables of a level with keys between two bounds, these included; None is no bound.
+
+        On level 0, where tables overlap each other, the bounds grow with what is found.
+        """
+        tables = self.levels[level]
+        if level == 0:
+            return _overlapping_closure(tables, low, high)
+        highs = [table.high for table in tables]
+        first = 0 if low is None else bisect_left(highs, low)
+        lows = [table.low for table in tables]
+        end = len(tables) if high is None else bisect_right(lows, high)
+        return list(tables[first:end])
+
+    def level_for_flush(
+        self, low: OrderedKey, high: OrderedKey, deepest: int, overlap_limit: int
+    ) -> int:
+        """How deep a new table with these bounds may go without hiding behind an older one."""
+        if self.overlapping(0, low, high):
+            return 0
+        level = 0
+        while level < deepest and not self.overlapping(level + 1, low, high):
+            if level + 2 < LEVELS:
+                beneath = sum(table.size for table in self.overlapping(level + 2, low, high))
+                if beneath > overlap_limit:
+                    break
+            level += 1
+        return level
+
+    def reaches_below(self, level: int, low: OrderedKey, high: OrderedKey) -> bool:
+        """Whether a deeper level has a table with keys between these bounds."""
+        return any(self.overlapping(deeper, low, high) for deeper in range(level + 1, LEVELS))
+
+
+def _overlapping_closure(
+    tables: Sequence[PlacedTable], low: OrderedKey | None, high: OrderedKey | None
+) -> list[PlacedTable]:
+    while True:
+        found = [
+            table
+            for table in tables
+            if (low is None or not table.high < low) and (high is None or not high < table.low)
+        ]
+        wider_low = min((table.low for table in found), default=low) if low is not None else None
+        wider_high = (
+            max((table.high for table in found), default=high) if high is not None else None
+        )
+        grew = (low is not None and wider_low < low) or (high is not None and high < wider_high)
+        if not grew:
+            return found
+        low, high = _least(low, wider_low), _greatest(high, wider_high)
+
+
+def _least(one: OrderedKey | None, other: OrderedKey | None) -> OrderedKey | None:
+    return None if one is None or other is None else min(one, other)
+
+
+def _greatest(one: OrderedKey | None, other: OrderedKey | None) -> OrderedKey | None:
+    return None if one is None or other is None else max(one, other)

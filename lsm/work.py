@@ -1,0 +1,34 @@
+"""What a database has done since it was opened, counted where it is done."""
+
+from __future__ import annotations
+
+import attrs
+
+from lsm.options import LEVELS
+
+
+@attrs.define
+class LevelWork:
+    """What compactions into a level have cost."""
+
+    seconds: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+
+@attrs.define
+class Work:
+    """Counts and times; each is added to by one thread at a time."""
+
+    flushes: int = 0
+    compactions: int = 0
+    moves: int = 0
+    flush_seconds: float = 0.0
+    compaction_seconds: float = 0.0
+    slowed_seconds: float = 0.0
+    stopped_seconds: float = 0.0
+    user_bytes: int = 0
+    log_bytes: int = 0
+    table_bytes: int = 0
+    filters_failed: int = 0
+    levels: list[LevelWork] = attrs.field(factory=lambda: [LevelWork() for _ in range(LEVELS)])

@@ -1,0 +1,145 @@
+"""The writes that are in no table: found by key and rank, and walked both ways."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsm.comparator import BYTEWISE, Comparator, CustomComparator
+from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank
+from lsm.memtable import Memtable
+from tests.effort import examples
+from tests.lsm.crew import Crew
+
+
+def folded(one: bytes, other: bytes) -> int:
+    return (one.lower() > other.lower()) - (one.lower() < other.lower())
+
+
+FOLDED = CustomComparator("folded", folded)
+COMPARATORS = {"bytewise": BYTEWISE, "folded": FOLDED}
+KEYS = st.sampled_from([b"", b"a", b"A", b"b", b"B", b"aa", b"\xff"])
+BATCHES = st.lists(
+    st.lists(st.tuples(KEYS, st.one_of(st.none(), st.binary(max_size=3))), max_size=40), max_size=12
+)
+Operations = list[tuple[bytes, bytes | None]]
+
+
+def place(comparator: Comparator, key: bytes) -> bytes:
+    return key if comparator is BYTEWISE else key.lower()
+
+
+def filled(comparator: Comparator, batches: list[Operations]) -> tuple[Memtable, list[Entry]]:
+    """A memtable, and its entries in order with plain keys."""
+    memtable, entries, sequence = Memtable(comparator), [], 1
+    for operations in batches:
+        memtable.apply(sequence, operations)
+        for key, value in operations:
+            kind = DELETE if value is None else PUT
+            entries.append((key, rank(sequence, kind), value or b""))
+            sequence += 1
+    return memtable, sorted(entries, key=lambda entry: (place(comparator, entry[0]), entry[1]))
+
+
+def plain(comparator: Comparator, entries: list[Entry]) -> list[Entry]:
+    return [(comparator.unwrap(key), version, value) for key, version, value in entries]
+
+
+def ordered(comparator: Comparator, key: bytes) -> object:
+    return key if comparator.wrap is None else comparator.wrap(key)
+
+
+@pytest.mark.parametrize("order", COMPARATORS)
+@examples(100)
+@given(batches=BATCHES, key=KEYS, oldest=st.integers(0, 300))
+def test_it_is_a_sorted_list(
+    order: str, batches: list[Operations], key: bytes, oldest: int
+) -> None:
+    comparator = COMPARATORS[order]
+    memtable, entries = filled(comparator, batches)
+    assert bool(memtable) == bool(entries)
+    assert memtable.count == len(entries)
+    assert memtable.size == sum(len(key) + len(value) + 32 for key, _, value in entries)
+    here = ordered(comparator, key)
+    versions = [entry for entry in entries if place(comparator, entry[0]) == place(comparator, key)]
+    for asked in (rank(oldest), NEWEST):
+        found = memtable.find(here, asked)
+        expected = next((entry for entry in versions if entry[1] >= asked), None)
+        assert (found and plain(comparator, [found])[0]) == expected
+    assert memtable.has(here) == bool(versions)
+    assert plain(comparator, memtable.entries()) == entries
+    above = [each for each in entries if place(comparator, each[0]) >= place(comparator, key)]
+    below = [each for each in entries if place(comparator, each[0]) <= place(comparator, key)]
+    for start, expected in ((here, above), (None, entries)):
+        chunks = list(memtable.ascending(start))
+        assert plain(comparator, list(itertools.chain(*chunks))) == expected
+    for start, expected in ((here, below), (None, entries)):
+        chunks = list(memtable.descending(start))
+        assert plain(comparator, list(itertools.chain(*chunks[::-1]))) == expected
+
+
+@pytest.mark.parametrize("order", COMPARATORS)
+def test_walks_go_on_while_entries_are_added(order: str) -> None:
+    comparator = COMPARATORS[order]
+    memtable, _ = filled(comparator, [[(b"%04d" % number, b"") for number in range(0, 1000, 2)]])
+    up, down = memtable.ascending(None), memtable.descending(None)
+    ascending: list[bytes] = []
+    descending: list[bytes] = []
+    for number in range(1001, 1100):
+        ascending += [comparator.unwrap(entry[0]) for entry in next(up, [])]
+        descending += [comparator.unwrap(entry[0]) for entry in next(down, [])][::-1]
+        memtable.apply(number, [(b"%04d" % (number - 600), b"new")])
+    assert ascending == sorted(ascending)
+    assert descending == sorted(descending)[::-1]
+    before = {b"%04d" % number for number in range(0, 1000, 2)}
+    assert before <= set(ascending)
+    assert before <= set(descending)
+
+
+def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
+    memtable = Memtable(BYTEWISE)
+    entries = memtable.prepare(7, [(b"a", b"1"), (b"a", None), (b"b", b"2")])
+    assert entries == [
+        (b"a", rank(7, PUT), b"1"),
+        (b"a", rank(8, DELETE), b""),
+        (b"b", rank(9, PUT), b"2"),
+    ]
+    assert not memtable
+    assert memtable.find(b"a", NEWEST) is None
+    memtable.add(entries, 5)
+    assert memtable.find(b"a", NEWEST) == entries[1]
+    assert memtable.find(b"a", rank(7)) == entries[0]
+    assert memtable.find(b"b", rank(8)) is None
+    assert memtable.size == 5 + 3 * 32
+
+
+def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> None:
+    memtable, visible, writing = Memtable(BYTEWISE), [0], [True]
+
+    def write() -> None:
+        for sequence in range(1, 3000):
+            memtable.apply(sequence, [(b"%02d" % (sequence % 50), b"%d" % sequence)])
+            visible[0] = sequence
+        writing[0] = False
+
+    def read(seed: float) -> None:
+        rng = random.Random(seed)
+        while writing[0]:
+            last = visible[0]
+            number = rng.randrange(50)
+            newest = last - (last - number) % 50
+            entry = memtable.find(b"%02d" % number, rank(last))
+            assert (entry and int(entry[2])) == (newest if newest > 0 else None)
+            if rng.random() < 0.1:
+                walked = [each for chunk in memtable.ascending(None) for each in chunk]
+                assert walked == sorted(walked)
+                assert len([each for each in walked if each[1] >= rank(last)]) == last
+
+    with Crew() as crew:
+        crew.start(write)
+        for _ in range(2):
+            crew.start(read, rng.random())
