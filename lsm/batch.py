@@ -1,0 +1,107 @@
+"""Write batches: operations that are written as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+from lsm.arguments import key_bytes
+from lsm.disk.coding import varint
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Buffer
+
+    from lsm.writer import Operations
+
+_HEADER_BYTES = 12  # sequence number and count
+
+
+class Target(Protocol):
+    """Where a batch is written."""
+
+    def _write(self, operations: Operations, size: int, sync: bool) -> None: ...
+
+    def _check_open(self) -> None: ...
+
+
+class WriteBatch:
+    """Puts and deletes that are all written, in their order, or none of them.
+
+    As a context manager it writes itself at the end of the block, with ``transaction=True`` only if
+    no exception leaves the block. ``write`` keeps the operations, so that it can be called again.
+    """
+
+    __slots__ = ("_db", "_operations", "_prefix", "_size", "_sync", "_transaction")
+
+    def __init__(self, db: Target, prefix: bytes, transaction: bool, sync: bool):
+        self._db = db
+        self._prefix = prefix
+        self._transaction = transaction
+        self._sync = sync
+        self._operations: list[tuple[bytes, bytes | None]] = []
+        self._size = 0
+
+    def put(self, key: Buffer, value: Buffer) -> None:
+        """Add an operation that sets the key's value."""
+        if type(key) is not bytes:
+            key = key_bytes("key", key)
+        self._db._check_open()
+        if type(value) is not bytes:
+            value = key_bytes("value", value)
+        if self._prefix:
+            key = self._prefix + key
+        self._operations.append((key, value))
+        self._size += len(key) + len(value)
+
+    def delete(self, key: Buffer) -> None:
+        """Add an operation that deletes the key."""
+        key = self._prefix + key_bytes("key", key)
+        self._db._check_open()
+        self._operations.append((key, None))
+        self._size += len(key)
+
+    def append(self, source: WriteBatch) -> None:
+        """Add another batch's operations as they are, that one's prefix included."""
+        if not isinstance(source, WriteBatch):
+            raise TypeError(f"source is a WriteBatch, not {type(source).__name__}")
+        self._db._check_open()
+        self._operations += source._operations
+        self._size += source._size
+
+    def clear(self) -> None:
+        """Forget all operations."""
+        self._db._check_open()
+        self._operations, self._size = [], 0
+
+    def write(self) -> None:
+        """Write the operations as one."""
+        self._db._check_open()
+        self._db._write(tuple(self._operations), self._size, self._sync)
+
+    def approximate_size(self) -> int:
+        """The bytes the batch would take in the log."""
+        self._db._check_open()
+        lengths = sum(
+            1 + len(varint(len(key))) + (0 if value is None else len(varint(len(value))))
+            for key, value in self._operations
+        )
+        return _HEADER_BYTES + lengths + self._size
+
+    def __enter__(self) -> Self:
+        self._db._check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._db._check_open()
+        if kind is None or not self._transaction:
+            self.write()
+        self.clear()
+
+    def __repr__(self) -> str:
+        return f"<lsm.WriteBatch of {len(self._operations)} operations, {self._size} bytes>"

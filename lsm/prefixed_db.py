@@ -1,0 +1,85 @@
+"""A part of a database: all keys with one prefix, without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from lsm import reading
+from lsm.arguments import flag, key_bytes
+from lsm.batch import WriteBatch
+from lsm.reading import Ranges, Reading
+from lsm.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from lsm.db import DB
+
+
+class PrefixedDB(Ranges):
+    """Reads and writes a database as if it held only the keys with a prefix, and not the prefix."""
+
+    __slots__ = ("__weakref__", "_db", "_prefix")
+
+    def __init__(self, db: DB, prefix: bytes):
+        self._db = db
+        self._prefix = prefix
+
+    @property
+    def db(self) -> DB:
+        """The whole database."""
+        return self._db
+
+    @property
+    def prefix(self) -> bytes:
+        """The whole prefix."""
+        return self._prefix
+
+    def get(
+        self,
+        key: Buffer,
+        default: Any = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> Any:
+        """The key's value, or the default."""
+        whole = self._prefix + key_bytes("key", key)
+        return self._db.get(
+            whole, default, verify_checksums=verify_checksums, fill_cache=fill_cache
+        )
+
+    def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
+        """The values of many keys as of one moment, in order."""
+        return reading.get_many(self._db._store, keys, default, None, self._prefix)
+
+    def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
+        """Set the key's value."""
+        self._db.put(self._prefix + key_bytes("key", key), value, sync=sync)
+
+    def delete(self, key: Buffer, *, sync: bool | None = False) -> None:
+        """Delete the key, if it is there."""
+        self._db.delete(self._prefix + key_bytes("key", key), sync=sync)
+
+    def write_batch(
+        self, *, transaction: bool | None = False, sync: bool | None = False
+    ) -> WriteBatch:
+        """A batch whose keys get the prefix."""
+        return WriteBatch(
+            self._db, self._prefix, flag("transaction", transaction), flag("sync", sync)
+        )
+
+    def _reading(self) -> Reading:
+        return Reading(self._db._store, self._prefix, None, self._db)
+
+    def snapshot(self) -> Snapshot:
+        """The part as it is now."""
+        return Snapshot(self._db._store, self._prefix, self._db)
+
+    def prefixed_db(self, prefix: Buffer) -> PrefixedDB:
+        """A part of this part."""
+        return PrefixedDB(self._db, self._prefix + key_bytes("prefix", prefix))
+
+    def __repr__(self) -> str:
+        return f"<lsm.PrefixedDB with prefix {self._prefix!r} at {id(self):#x}>"

@@ -1,0 +1,206 @@
+"""What databases, prefixed databases and snapshots read with, in one place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from lsm.arguments import flag, incremented, key_bytes, optional_key
+from lsm.cursor import Edge, Source
+from lsm.iterators import Iterator, RawIterator
+from lsm.kernels.python import point_lookup
+from lsm.store import WALKER_CLOSED
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from lsm.store import Store
+
+
+def get(store: Store, key: bytes, default: Any, oldest: int | None, fill_cache: bool = True) -> Any:
+    """A key's value as of a rank, or as of now; the default if it has none."""
+    # The view before the rank: what a compaction drops may be visible to an older rank only.
+    view = store.view
+    if view is None:
+        raise store.closed_error()
+    wrap = store.comparator.wrap
+    entry = point_lookup.find(
+        view,
+        store.tables,
+        key,
+        key if wrap is None else wrap(key),
+        store.visible if oldest is None else oldest,
+        fill_cache,
+    )
+    return entry[2] if entry is not None and entry[1] & 1 else default
+
+
+def get_many(
+    store: Store, keys: Iterable[Buffer], default: Any, oldest: int | None, prefix: bytes
+) -> list[Any]:
+    """The values of many keys, all as of one moment."""
+    view = store.view
+    if view is None:
+        raise store.closed_error()
+    oldest = store.visible if oldest is None else oldest
+    wrap, tables, find = store.comparator.wrap, store.tables, point_lookup.find
+    values = []
+    for key in keys:
+        whole = prefix + key_bytes("key", key)
+        ordered = whole if wrap is None else wrap(whole)
+        entry = find(view, tables, whole, ordered, oldest, True)
+        values.append(entry[2] if entry is not None and entry[1] & 1 else default)
+    return values
+
+
+@attrs.frozen
+class Reading:
+    """What there is to read: keys with a prefix, as of a rank or of now."""
+
+    store: Store
+    prefix: bytes | None
+    oldest: int | None
+    keep: object
+    """What has to stay alive as long as somebody reads."""
+
+
+class Ranges(ABC):
+    """Iterating, as databases, prefixed databases and snapshots do alike."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _reading(self) -> Reading:
+        """What is iterated over."""
+
+    def iterator(
+        self,
+        *,
+        reverse: bool | None = False,
+        start: Buffer | None = None,
+        stop: Buffer | None = None,
+        include_start: bool | None = True,
+        include_stop: bool | None = False,
+        prefix: Buffer | None = None,
+        include_key: bool | None = True,
+        include_value: bool | None = True,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> Iterator:
+        """An iterator over a range of keys as it is now, in either direction.
+
+        ``prefix`` stands for the range of all keys that begin with it. Blocks are checked when they
+        enter memory, with ``verify_checksums`` or without.
+        """
+        flags = [
+            flag("reverse", reverse),
+            flag("include_key", include_key),
+            flag("include_value", include_value),
+        ]
+        flag("verify_checksums", verify_checksums)
+        fill = flag("fill_cache", fill_cache)
+        span = Span(
+            optional_key("start", start),
+            optional_key("stop", stop),
+            flag("include_start", include_start),
+            flag("include_stop", include_stop),
+        )
+        within = optional_key("prefix", prefix)
+        reading = self._reading()
+        reading.store.check_open(WALKER_CLOSED)
+        if within is not None:
+            span = span.of_prefix(within)
+        return _walk(reading, span.behind(reading.prefix), fill, *flags)
+
+    def __iter__(self) -> Iterator:
+        return self.iterator()
+
+
+@attrs.frozen
+class Span:
+    """The bounds of an iterator, as they were given."""
+
+    start: bytes | None
+    stop: bytes | None
+    include_start: bool
+    include_stop: bool
+
+    def of_prefix(self, prefix: bytes) -> Span:
+        """The range of a prefix, which goes with no bounds."""
+        if self.start is not None or self.stop is not None:
+            raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
+        return Span(prefix, incremented(prefix), include_start=True, include_stop=False)
+
+    def behind(self, prefix: bytes | None) -> Span:
+        """The same range of a database's part that has this prefix."""
+        if prefix is None:
+            return self
+        start, include_start = prefix, True
+        if self.start is not None:
+            start, include_start = prefix + self.start, self.include_start
+        if self.stop is not None:
+            return Span(start, prefix + self.stop, include_start, self.include_stop)
+        return Span(start, incremented(prefix), include_start, include_stop=False)
+
+
+def _walk(
+    reading: Reading,
+    span: Span,
+    fill_cache: bool,
+    reverse: bool,
+    include_key: bool,
+    include_value: bool,
+) -> Iterator:
+    store = reading.store
+    edges = (
+        _edge(store, span.start, span.include_start),
+        _edge(store, span.stop, span.include_stop),
+    )
+    walker = Iterator(
+        _source(store, reading.oldest, fill_cache, *edges),
+        store.comparator,
+        reading.prefix or b"",
+        reading.keep,
+        reverse=reverse,
+        include_key=include_key,
+        include_value=include_value,
+    )
+    store.add_walker(walker)
+    return walker
+
+
+def raw_iterator(
+    store: Store,
+    oldest: int | None,
+    keep: object,
+    *,
+    verify_checksums: bool | None = False,
+    fill_cache: bool | None = True,
+) -> RawIterator:
+    """A raw iterator over all; the arguments are those of ``DB.raw_iterator``."""
+    flag("verify_checksums", verify_checksums)
+    fill = flag("fill_cache", fill_cache)
+    store.check_open(WALKER_CLOSED)
+    walker = RawIterator(_source(store, oldest, fill, None, None), store.comparator, b"", keep)
+    store.add_walker(walker)
+    return walker
+
+
+def _source(
+    store: Store, oldest: int | None, fill_cache: bool, low: Edge | None, high: Edge | None
+) -> Source:
+    view = store.view
+    if view is None:
+        raise store.closed_error(WALKER_CLOSED)
+    rank = store.visible if oldest is None else oldest
+    return Source(view, store.tables, rank, fill_cache, low, high)
+
+
+def _edge(store: Store, key: bytes | None, included: bool) -> Edge | None:
+    if key is None:
+        return None
+    wrap = store.comparator.wrap
+    return Edge(key if wrap is None else wrap(key), included)

@@ -1,0 +1,94 @@
+"""Snapshots: the database as it was at one moment."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+from lsm import reading
+from lsm.arguments import flag, key_bytes
+from lsm.disk.keys import rank
+from lsm.reading import Ranges, Reading
+from lsm.store import SNAPSHOT_CLOSED
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from lsm.iterators import RawIterator
+    from lsm.store import Store
+
+
+class Snapshot(Ranges):
+    """Reads what was there when it was taken, whatever is written later.
+
+    While it is open, compactions keep what it sees: ``close()`` it, use it in a ``with`` block, or
+    let go of it. Iterators made from it stay as they are.
+    """
+
+    __slots__ = ("__weakref__", "_finalizer", "_keep", "_oldest", "_prefix", "_store")
+
+    def __init__(self, store: Store, prefix: bytes | None, keep: object):
+        store.check_open("Cannot operate on closed LevelDB database")
+        sequence = store.take_snapshot()
+        self._store: Store | None = store
+        self._keep: object = keep
+        self._prefix = prefix
+        self._oldest = rank(sequence)
+        self._finalizer = weakref.finalize(self, store.release_snapshot, sequence)
+
+    def get(
+        self,
+        key: Buffer,
+        default: Any = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> Any:
+        """The key's value at that moment, or the default."""
+        whole = (self._prefix or b"") + key_bytes("key", key)
+        flag("verify_checksums", verify_checksums)
+        fill = flag("fill_cache", fill_cache)
+        return reading.get(self._open(), whole, default, self._oldest, fill)
+
+    def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
+        """The values of many keys at that moment, in order."""
+        return reading.get_many(self._open(), keys, default, self._oldest, self._prefix or b"")
+
+    def raw_iterator(
+        self, *, verify_checksums: bool | None = False, fill_cache: bool | None = True
+    ) -> RawIterator:
+        """A raw iterator, over the whole database as in plyvel, prefixed or not."""
+        return reading.raw_iterator(
+            self._open(),
+            self._oldest,
+            self._keep,
+            verify_checksums=verify_checksums,
+            fill_cache=fill_cache,
+        )
+
+    def _reading(self) -> Reading:
+        return Reading(self._open(), self._prefix, self._oldest, self._keep)
+
+    def close(self) -> None:
+        """Let go of the moment; every further use but this one is a RuntimeError."""
+        self._finalizer()
+        self._store = self._keep = None
+
+    release = close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _open(self) -> Store:
+        store = self._store
+        if store is None:
+            raise RuntimeError(SNAPSHOT_CLOSED)
+        store.check_open(SNAPSHOT_CLOSED)
+        return store
+
+    def __repr__(self) -> str:
+        return f"<lsm.Snapshot{' (closed)' if self._store is None else ''} at {id(self):#x}>"

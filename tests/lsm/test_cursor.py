@@ -1,0 +1,165 @@
+"""A cursor over memtables and tables: every walk is a walk along one sorted list."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+import lsm
+from lsm.comparator import BYTEWISE
+from lsm.cursor import Cursor, Edge, Source, visible
+from lsm.disk.keys import DELETE, PUT, rank
+from lsm.memtable import Memtable
+from lsm.options import Options
+from lsm.tables import Tables
+from lsm.version import Version
+from lsm.view import View
+from tests.lsm.simulated import SimulatedStorage
+
+Item = tuple[bytes, bytes]
+
+
+def memtables(
+    rng: random.Random, count: int
+) -> tuple[tuple[Memtable, ...], list[tuple[int, Item]]]:
+    """Memtables, newest first, and all that was written with its sequence number."""
+    made, written, sequence = [], [], 1
+    for _ in range(count):
+        memtable = Memtable(BYTEWISE)
+        for _ in range(rng.choice((0, 3, 40, 300))):
+            key = b"%02d" % rng.randrange(60)
+            value = None if rng.random() < 0.3 else b"%d" % sequence
+            memtable.apply(sequence, [(key, value)])
+            written.append((sequence, (key, value)))
+            sequence += 1
+        made.append(memtable)
+    return tuple(made[::-1]), written  # type: ignore[return-value]
+
+
+def some_edge(rng: random.Random) -> Edge | None:
+    if rng.random() < 0.3:
+        return None
+    return Edge(b"%02d" % rng.randrange(60), rng.random() < 0.5)
+
+
+def within(key: bytes, low: Edge | None, high: Edge | None) -> bool:
+    return (low is None or key > low.key or (key == low.key and low.included)) and (
+        high is None or key < high.key or (key == high.key and high.included)
+    )
+
+
+def test_windows_on_both_sides_are_the_list(rng: random.Random) -> None:
+    """Places and steps at random; the position in the list is known at every moment."""
+    for _ in range(150):
+        held, written = memtables(rng, rng.randrange(1, 4))
+        oldest = rng.randrange(0, len(written) + 2)
+        low, high = some_edge(rng), some_edge(rng)
+        state = {}
+        for sequence, (key, value) in written:
+            if sequence <= oldest:
+                state[key] = value
+        entries = sorted(
+            (key, value)
+            for key, value in state.items()
+            if value is not None and within(key, low, high)
+        )
+        tables = Tables(SimulatedStorage(), "db", Options(), BYTEWISE)
+        source = Source(View(held, Version.empty()), tables, rank(oldest), True, low, high)
+        walk(Cursor(source), entries, rng)
+
+
+def walk(cursor: Cursor, entries: list[Item], rng: random.Random) -> None:
+    begin = end = 0  # of the window
+    for _ in range(40):
+        step = rng.randrange(7)
+        if step == 0:
+            cursor.place_before()
+            begin = end = 0
+        elif step == 1:
+            cursor.place_after()
+            begin = end = len(entries)
+        elif step == 2:
+            key = b"%02d" % rng.randrange(62)
+            cursor.place_at(key)
+            begin = end = sum(each < key for each, _ in entries)
+        elif step < 5:
+            moved = cursor.right()
+            assert moved == (end < len(entries))
+            if moved:
+                begin, end = end, end + len(cursor.keys)
+        else:
+            moved = cursor.left()
+            assert moved == (begin > 0)
+            if moved:
+                begin, end = begin - len(cursor.keys), begin
+        assert list(zip(cursor.keys, cursor.values, strict=True)) == entries[begin:end]
+
+
+def test_what_is_visible_depends_on_the_rank() -> None:
+    window = [
+        (b"a", rank(9, PUT), b"nine"),
+        (b"a", rank(4, DELETE), b""),
+        (b"a", rank(2, PUT), b"two"),
+        (b"b", rank(3, PUT), b"three"),
+    ]
+    expected: dict[int, list[Item]] = {
+        1: [],
+        2: [(b"a", b"two")],
+        3: [(b"a", b"two"), (b"b", b"three")],
+        4: [(b"b", b"three")],
+        9: [(b"a", b"nine"), (b"b", b"three")],
+    }
+    for sequence, entries in expected.items():
+        keys, values = visible(window, rank(sequence))
+        assert list(zip(keys, values, strict=True)) == entries
+
+
+ORDERS: dict[str, Callable[[bytes, bytes], int] | None] = {
+    "bytewise": None,
+    "reversed": lambda one, other: (one < other) - (one > other),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_iterators_over_all_levels_walk_along_one_list(order: str, rng: random.Random) -> None:
+    compare = ORDERS[order]
+    named = {} if compare is None else {"comparator": compare, "comparator_name": b"c"}
+    with lsm.DB(
+        "db",
+        create_if_missing=True,
+        storage=SimulatedStorage(),
+        block_size=64,
+        max_file_size=1024,
+        write_buffer_size=3000,
+        **named,
+    ) as db:
+        for number in range(1500):
+            key = b"%03d" % rng.randrange(400)
+            if rng.random() < 0.3:
+                db.delete(key)
+            else:
+                db.put(key, b"%d" % number)
+            if number == 700:
+                db.compact_range()
+        contents = {key: db.get(key) for key in (b"%03d" % number for number in range(400))}
+        keys = sorted((key for key in contents if contents[key]), reverse=compare is not None)
+        entries = [(key, contents[key]) for key in keys]
+        assert list(db) == entries
+        for reverse in (False, True):
+            iterator, at = db.iterator(reverse=reverse), len(entries) if reverse else 0
+            for _ in range(600):
+                forward = (rng.random() < 0.6) != reverse
+                if rng.random() < 0.1:
+                    target = b"%03d" % rng.randrange(400)
+                    iterator.seek(target)
+                    at = sum(key > target if compare else key < target for key in keys)
+                step = iterator.__next__ if forward != reverse else iterator.prev
+                expected = at if forward else at - 1
+                if 0 <= expected < len(entries):
+                    assert step() == entries[expected]
+                    at += 1 if forward else -1
+                else:
+                    with pytest.raises(StopIteration):
+                        step()
