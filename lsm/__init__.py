@@ -1,5 +1,54 @@
-"""The engine's package. This release holds the filters and the policies below it, no engine yet."""
+"""An embedded LSM store with LevelDB's files, plyvel's interface, and any filter at any level.
 
-__version__ = "0.1.0"
+::
 
-__all__ = ["__version__"]
+    import lsm
+
+    with lsm.DB("shop.db", create_if_missing=True, config="lsm.toml") as db:
+        db.put(b"user:42", b"Ada")
+        print(db.get(b"user:42"), db.explain(b"user:43"))
+"""
+
+from __future__ import annotations
+
+from lsm.batch import WriteBatch
+from lsm.db import DB
+from lsm.errors import (
+    ComparatorError,
+    CorruptionError,
+    Error,
+    IOError,
+    IteratorInvalidError,
+    LockedError,
+    NotADatabaseError,
+    ReadOnlyError,
+)
+from lsm.iterators import Iterator, RawIterator
+from lsm.prefixed_db import PrefixedDB
+from lsm.repair import destroy_db, repair_db
+from lsm.snapshot import Snapshot
+
+__version__ = "0.2.0"
+__leveldb_version__ = "1.22"
+"""The release of LevelDB whose files are read and written."""
+
+__all__ = [
+    "DB",
+    "ComparatorError",
+    "CorruptionError",
+    "Error",
+    "IOError",
+    "Iterator",
+    "IteratorInvalidError",
+    "LockedError",
+    "NotADatabaseError",
+    "PrefixedDB",
+    "RawIterator",
+    "ReadOnlyError",
+    "Snapshot",
+    "WriteBatch",
+    "__leveldb_version__",
+    "__version__",
+    "destroy_db",
+    "repair_db",
+]

@@ -1,0 +1,266 @@
+"""The database as programs see it: plyvel's interface, and what is ours on top."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self, final
+
+from lsm import inspection, opening, reading
+from lsm.arguments import flag, key_bytes, optional_key
+from lsm.batch import WriteBatch
+from lsm.options import NOT_GIVEN, NotGiven
+from lsm.prefixed_db import PrefixedDB
+from lsm.reading import Ranges, Reading
+from lsm.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from lsm.inspection import Explanation, LevelFilters
+    from lsm.iterators import Iterator, RawIterator
+    from lsm.stats import Stats
+    from lsm.storage import Storage
+    from lsm.writer import Operations
+    from policies import FilterPolicy, LevelPolicies
+
+
+@final
+class DB(Ranges):
+    """A database in a directory. ``docs/engine.md`` has every argument and what it promises.
+
+    One process has it open at a time, for writing; any number of its threads use it together.
+    """
+
+    __slots__ = ("__weakref__", "_finalizer", "_name", "_store")
+
+    def __init__(
+        self,
+        name: str | bytes | os.PathLike[str],
+        *,
+        create_if_missing: bool | None = False,
+        error_if_exists: bool | None = False,
+        paranoid_checks: bool | None = None,
+        write_buffer_size: int | None = None,
+        max_open_files: int | None = None,
+        lru_cache_size: int | None = None,
+        block_size: int | None = None,
+        block_restart_interval: int | None = None,
+        max_file_size: int | None = None,
+        compression: str | bytes | NotGiven | None = NOT_GIVEN,
+        bloom_filter_bits: int = 0,
+        comparator: Callable[[bytes, bytes], int] | None = None,
+        comparator_name: bytes | None = None,
+        read_only: bool | None = False,
+        config: str | os.PathLike[str] | None = None,
+        filter_policy: FilterPolicy | LevelPolicies | NotGiven | None = NOT_GIVEN,
+        filter_layout: str | None = None,
+        filter_cache_size: int | None = None,
+        filters_compare_bytes: bool | None = None,
+        table_cache_size: int | None = None,
+        level_size_base: int | None = None,
+        level_size_ratio: int | None = None,
+        level0_compact_files: int | None = None,
+        level0_slow_files: int | None = None,
+        level0_stop_files: int | None = None,
+        storage: Storage | None = None,
+    ):
+        given = {
+            "paranoid_checks": None if paranoid_checks is None else bool(paranoid_checks),
+            "write_buffer_size": write_buffer_size,
+            "max_open_files": max_open_files,
+            "lru_cache_size": lru_cache_size,
+            "block_size": block_size,
+            "block_restart_interval": block_restart_interval,
+            "max_file_size": max_file_size,
+            "compression": _compression(compression),
+            "bloom_filter_bits": bloom_filter_bits,
+            "filter_policy": filter_policy,
+            "filter_layout": filter_layout,
+            "filter_cache_size": filter_cache_size,
+            "filters_compare_bytes": filters_compare_bytes,
+            "table_cache_size": table_cache_size,
+            "level_size_base": level_size_base,
+            "level_size_ratio": level_size_ratio,
+            "level0_compact_files": level0_compact_files,
+            "level0_slow_files": level0_slow_files,
+            "level0_stop_files": level0_stop_files,
+        }
+        self._store = opening.open_store(
+            opening.directory_of(name),
+            opening.comparator_of(comparator, comparator_name),
+            given,
+            create_if_missing=create_if_missing,
+            error_if_exists=error_if_exists,
+            read_only=read_only,
+            config=config,
+            storage=storage,
+        )
+        self._name = name
+        self._finalizer = weakref.finalize(self, self._store.close_when_collected)
+
+    # -- Reading and writing ---------------------------------------------------------------
+
+    def get(
+        self,
+        key: Buffer,
+        default: Any = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> Any:
+        """The key's value, or the default if it has none.
+
+        Blocks are always checked when they enter memory, with ``verify_checksums`` or without. With
+        ``fill_cache=False`` what has to be read for this does not push other things out.
+        """
+        if type(key) is not bytes:
+            key = key_bytes("key", key)
+        if fill_cache is not True or verify_checksums is not False:
+            fill_cache = flag("fill_cache", fill_cache)
+            flag("verify_checksums", verify_checksums)
+        return reading.get(self._store, key, default, None, fill_cache)
+
+    def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
+        """The values of many keys as of one moment, in order; the default for those without."""
+        return reading.get_many(self._store, keys, default, None, b"")
+
+    def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
+        """Set the key's value.
+
+        When this returns, the system has it, and it survives the end of the process; with ``sync``
+        it survives the loss of power, too.
+        """
+        key = key_bytes("key", key)
+        self._check_open()
+        value = key_bytes("value", value)
+        self._store.write(((key, value),), len(key) + len(value), flag("sync", sync))
+
+    def delete(self, key: Buffer, *, sync: bool | None = False) -> None:
+        """Delete the key, if it is there."""
+        key = key_bytes("key", key)
+        self._store.write(((key, None),), len(key), flag("sync", sync))
+
+    def write_batch(
+        self, *, transaction: bool | None = False, sync: bool | None = False
+    ) -> WriteBatch:
+        """An empty batch, which writes all of its operations or none."""
+        self._check_open()
+        return WriteBatch(self, b"", flag("transaction", transaction), flag("sync", sync))
+
+    def might_contain(self, key: Buffer) -> bool:
+        """False if memory and filters alone tell that the key has no value; reads no data."""
+        return inspection.might_contain(self._store, key_bytes("key", key))
+
+    # -- Ranges ----------------------------------------------------------------------------
+
+    def raw_iterator(
+        self, *, verify_checksums: bool | None = False, fill_cache: bool | None = True
+    ) -> RawIterator:
+        """LevelDB's own kind of iterator, as the database is now."""
+        return reading.raw_iterator(
+            self._store, None, self, verify_checksums=verify_checksums, fill_cache=fill_cache
+        )
+
+    def __iter__(self) -> Iterator:
+        self._check_open()
+        return self.iterator()
+
+    def _reading(self) -> Reading:
+        return Reading(self._store, None, None, self)
+
+    def snapshot(self) -> Snapshot:
+        """The database as it is now, to be read later."""
+        return Snapshot(self._store, None, self)
+
+    def prefixed_db(self, prefix: Buffer) -> PrefixedDB:
+        """The part of the database whose keys begin with a prefix."""
+        return PrefixedDB(self, key_bytes("prefix", prefix))
+
+    # -- Looking after it ------------------------------------------------------------------
+
+    def compact_range(self, *, start: Buffer | None = None, stop: Buffer | None = None) -> None:
+        """Write what is in memory to tables, and merge all tables of a range, level by level."""
+        low, high = optional_key("start", start), optional_key("stop", stop)
+        self._check_open()
+        wrap = self._store.comparator.wrap
+        if wrap is not None:
+            low = None if low is None else wrap(low)
+            high = None if high is None else wrap(high)
+        self._store.compact_range(low, high)
+
+    def flush(self) -> None:
+        """Write what is in memory to tables."""
+        self._store.flush()
+
+    def wait_until_idle(self) -> None:
+        """Return when nothing is left to be flushed and no level is full."""
+        self._check_open()
+        self._store.wait_until_idle()
+
+    def approximate_size(self, start: Buffer, stop: Buffer) -> int:
+        """About how many bytes of table files a range takes."""
+        return self.approximate_sizes((start, stop))[0]
+
+    def approximate_sizes(self, *ranges: Sequence[Buffer]) -> list[int]:
+        """The same of many ``(start, stop)`` pairs, in order."""
+        self._check_open()
+        return inspection.approximate_sizes(self._store, ranges)
+
+    def get_property(self, name: bytes) -> bytes | None:
+        """One of LevelDB's properties, such as ``b"leveldb.stats"``; None for an unknown name."""
+        name = key_bytes("name", name)
+        self._check_open()
+        return inspection.get_property(self._store, name)
+
+    def explain(self, key: Buffer) -> Explanation:
+        """Which memtables, filters and blocks answer for a key, and why."""
+        whole = key_bytes("key", key)
+        self._check_open()
+        return inspection.explain(self._store, whole)
+
+    def filters(self) -> tuple[LevelFilters, ...]:
+        """What every level is configured to use, and what its tables really carry."""
+        self._check_open()
+        return inspection.filters(self._store)
+
+    def stats(self) -> Stats:
+        """What there is and what was counted since the database was opened."""
+        self._check_open()
+        return inspection.stats(self._store)
+
+    @property
+    def name(self) -> str | bytes | os.PathLike[str]:
+        """The directory, as it was given."""
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._store.closed_by is not None
+
+    def close(self) -> None:
+        """Stop, and let others open it. What was written is in the log, and is found again."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        closed = " (closed)" if self.closed else ""
+        return f"<lsm.DB with name {self._name!r}{closed} at {id(self):#x}>"
+
+    def _write(self, operations: Operations, size: int, sync: bool) -> None:
+        self._store.write(operations, size, sync)
+
+    def _check_open(self) -> None:
+        self._store.check_open()
+
+
+def _compression(value: str | bytes | NotGiven | None) -> str | NotGiven | None:
+    """plyvel takes bytes, too."""
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,134 @@
+"""New tables: their numbers, their way into the manifest and the view, and the end of old ones."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from lsm.compaction import Output, StoppedError, Workshop
+from lsm.disk import filenames
+from lsm.disk.compression import KINDS
+from lsm.disk.edit import Edit, NewFile
+from lsm.disk.filenames import Kind
+from lsm.disk.table_builder import TableFormat
+from lsm.errors import IOError
+from lsm.tables import TableFile
+from lsm.view import View
+
+if TYPE_CHECKING:
+    from lsm.memtable import Memtable
+    from lsm.store import Store
+    from policies import LevelPolicies
+
+_log = logging.getLogger("lsm")
+
+
+class Installer:
+    """Makes changes of the set of tables durable, one at a time, and lets readers see them."""
+
+    def __init__(self, store: Store, policies: LevelPolicies):
+        options = store.options
+        self._store = store
+        self._lock = threading.Lock()
+        self._pending: set[int] = set()
+        self.workshop = Workshop(
+            storage=store.storage,
+            directory=store.directory,
+            format=TableFormat(
+                comparator=store.comparator,
+                block_size=options.block_size,
+                block_restart_interval=options.block_restart_interval,
+                compression=KINDS[options.compression],
+            ),
+            policies=policies,
+            max_file_size=options.max_file_size,
+            new_number=self.new_number,
+        )
+
+    def new_number(self) -> int:
+        """The number of a table that is about to be written, which nobody removes meanwhile."""
+        number = self._store.manifest.new_file_number()
+        self._pending.add(number)
+        return number
+
+    def add(self, edit: Edit, level: int, outputs: list[Output]) -> list[TableFile]:
+        """Have an edit add tables that were written for a level, and count them."""
+        store, files = self._store, []
+        for output in outputs:
+            table = output.table
+            edit.added.append(
+                NewFile(level, output.number, table.size, table.smallest, table.largest)
+            )
+            files.append(TableFile(output.number, table.size))
+            store.work.table_bytes += table.size
+            if table.filter.state == "failed":
+                store.work.filters_failed += 1
+                _log.warning(
+                    "%s/%s: written without a filter: %s",
+                    store.directory,
+                    filenames.table_name(output.number),
+                    table.filter.reason,
+                )
+        return files
+
+    def install(self, edit: Edit, files: list[TableFile], flushed: Memtable | None = None) -> None:
+        """Make an edit durable, and the version it leads to the one that readers see."""
+        store = self._store
+        with self._lock:
+            if store.failure is not None:
+                raise StoppedError  # behind a torn record of the manifest nothing would be found
+            try:
+                if edit.added:
+                    store.storage.sync_directory(store.directory)
+                store.manifest.last_sequence = store.last_visible
+                version = store.manifest.apply(edit, files)
+            except BaseException as error:
+                with store.mutex:
+                    store.fail(error)
+                raise
+            with store.mutex:
+                self._pending.difference_update(file.number for file in files)
+                if store.view is not None:
+                    memtables = tuple(each for each in store.view.memtables if each is not flushed)
+                    store.view = View(memtables, version)
+
+    def remove_obsolete_files(self) -> None:
+        """Remove what no version, no reader and no thread needs any more."""
+        store = self._store
+        with self._lock:
+            if store.failure is not None:
+                return
+            try:
+                names = store.storage.list(store.directory)
+            except IOError as error:
+                _log.warning("obsolete files stay: %s", error)
+                return
+            # After the list: a table in it that is being written is among the pending ones, and
+            # none can become live as long as nobody else has the lock.
+            live = store.manifest.live_files() | set(self._pending)
+            for name in names:
+                parsed = filenames.parse(name)
+                if parsed is not None and self._is_obsolete(*parsed, live):
+                    self._remove(name)
+                    if parsed[0] is Kind.TABLE:
+                        store.tables.drop(parsed[1])
+
+    def close(self) -> None:
+        """Close the manifest, when nobody writes it."""
+        with self._lock:
+            self._store.manifest.close()
+
+    def _is_obsolete(self, kind: Kind, number: int, live: set[int]) -> bool:
+        manifest = self._store.manifest
+        if kind is Kind.LOG:
+            return number < manifest.log_number and number != manifest.previous_log_number
+        if kind is Kind.MANIFEST:
+            return number < manifest.number
+        return kind in (Kind.TABLE, Kind.TEMPORARY) and number not in live
+
+    def _remove(self, name: str) -> None:
+        try:
+            self._store.storage.remove(f"{self._store.directory}/{name}")
+        except IOError as error:
+            _log.warning("an obsolete file stays: %s", error)

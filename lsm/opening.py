@@ -1,0 +1,179 @@
+"""Opening a directory as a database: whose it is, which options hold, what state it is in."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lsm import options as engine_options
+from lsm.arguments import flag
+from lsm.comparator import BYTEWISE, Comparator, CustomComparator
+from lsm.disk import filenames
+from lsm.disk.filenames import Kind
+from lsm.errors import IOError, NotADatabaseError
+from lsm.manifest import Manifest
+from lsm.storage import FileSystem, Storage
+from lsm.store import Store, watch_for_forks
+
+if TYPE_CHECKING:
+    from lsm.options import Options
+    from lsm.storage import Lock
+    from policies import LevelPolicies
+
+OPTIONS_NAME = "lsm-options.toml"
+SEED_NAME = "lsm-seed"
+_SEED_BYTES = 8
+
+
+def directory_of(name: str | bytes | os.PathLike[str]) -> str:
+    """The directory a caller names."""
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if not isinstance(name, str | bytes):
+        raise TypeError(f"'name' is a path, as str, bytes or Path, not {type(name).__name__}")
+    try:
+        if isinstance(name, bytes):
+            return os.fsdecode(name)
+        name.encode(sys.getfilesystemencoding())
+    except UnicodeError as error:
+        raise ValueError(f"'name' cannot be a path in this system: {error}") from error
+    return name
+
+
+def comparator_of(compare: Callable[[bytes, bytes], int] | None, name: bytes | None) -> Comparator:
+    """The comparator that ``comparator=`` and ``comparator_name=`` mean."""
+    if (compare is None) != (name is None):
+        raise ValueError("'comparator' and 'comparator_name' must be specified together")
+    if compare is None or name is None:
+        return BYTEWISE
+    if not isinstance(name, bytes):
+        raise TypeError(f"comparator_name is bytes, not {type(name).__name__}")
+    if not callable(compare):
+        raise TypeError("comparator is a function of two keys that says -1, 0 or 1")
+    return CustomComparator(name.decode("utf-8", "surrogateescape"), compare)
+
+
+def open_store(
+    directory: str,
+    comparator: Comparator,
+    given: Mapping[str, Any],
+    *,
+    create_if_missing: bool | None = False,
+    error_if_exists: bool | None = False,
+    read_only: bool | None = False,
+    config: str | os.PathLike[str] | None = None,
+    storage: Storage | None = None,
+) -> Store:
+    """The open database in a directory."""
+    create = flag("create_if_missing", create_if_missing)
+    error_if_exists = flag("error_if_exists", error_if_exists)
+    read_only = flag("read_only", read_only)
+    if read_only and create:
+        raise ValueError("a database opened with read_only=True cannot be created: leave out one")
+    storage = FileSystem() if storage is None else storage
+
+    def kept(filters: LevelPolicies | None) -> Options | None:
+        path = f"{directory}/{OPTIONS_NAME}"
+        if not storage.exists(path):
+            return None
+        return engine_options.from_kept(storage.read(path), path, filters)
+
+    options = engine_options.effective(kept=kept, config=config, given=given)
+    if create:
+        _make(storage, directory)
+    lock = _lock(storage, directory, read_only)
+    try:
+        exists = storage.exists(f"{directory}/{filenames.CURRENT}")
+        if not exists:
+            _check_vacant(storage, directory, create)
+        if exists and error_if_exists:
+            raise NotADatabaseError(
+                f"{directory}: there is a database already (error_if_exists is true)"
+            )
+        if not exists:
+            Manifest.create(storage, directory, comparator)
+        policies = options.filters
+        if not read_only:
+            policies = policies.with_seed(seed_of(storage, directory))
+        store = Store(storage, directory, options, policies, comparator, lock, read_only)
+        if not read_only:
+            _keep(storage, directory, options)
+        try:
+            store.recover()
+        except BaseException:
+            with contextlib.suppress(IOError):
+                store.close()
+            raise
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise
+    watch_for_forks(store)
+    return store
+
+
+def _lock(storage: Storage, directory: str, read_only: bool) -> Lock | None:
+    """The lock on a directory; none for reading one that was never locked, as on a medium."""
+    path = f"{directory}/{filenames.LOCK}"
+    if not storage.exists(directory):
+        raise NotADatabaseError(
+            f"{directory}: does not exist (create_if_missing is false, or the directory above it "
+            "is missing, which is not created)"
+        )
+    if not read_only:
+        return storage.lock(path)
+    if not storage.exists(path):
+        return None
+    return storage.lock(path, shared=True)
+
+
+def _make(storage: Storage, directory: str) -> None:
+    try:
+        storage.make_directory(directory)
+    except IOError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        raise NotADatabaseError(
+            f"{directory}: the directory above it does not exist, and only the last one is created"
+        ) from error
+
+
+def _check_vacant(storage: Storage, directory: str, create: bool) -> None:
+    """Refuse to take a directory for an empty one that has tables, or if none is to be created."""
+    kinds = {parsed[0] for name in storage.list(directory) if (parsed := filenames.parse(name))}
+    if kinds & {Kind.TABLE, Kind.LOG}:  # which a new database would remove as obsolete
+        raise NotADatabaseError(
+            f"{directory}: has tables or logs of a database whose {filenames.CURRENT} does not "
+            "exist: lsm.repair_db() makes a database of them again, create_if_missing does not"
+        )
+    if not create:
+        raise NotADatabaseError(f"{directory}: does not exist (create_if_missing is false)")
+
+
+def _keep(storage: Storage, directory: str, options: Options) -> None:
+    """Write the options down, before the first table that uses them."""
+    path = f"{directory}/{OPTIONS_NAME}"
+    text = options.to_toml().encode()
+    if not storage.exists(path) or storage.read(path) != text:
+        storage.replace(path, text, f"{path}.dbtmp")
+
+
+def seed_of(storage: Storage, directory: str) -> int:
+    """The secret that this database's filters hash under; a new one where it was lost.
+
+    Filters carry the seed they were written under, so that a new one costs nothing but sharing.
+    """
+    path = f"{directory}/{SEED_NAME}"
+    try:
+        kept = storage.read(path) if storage.exists(path) else b""
+    except IOError:
+        kept = b""
+    if len(kept) != _SEED_BYTES:
+        kept = secrets.token_bytes(_SEED_BYTES)
+        storage.replace(path, kept, f"{path}.dbtmp")
+    return int.from_bytes(kept, "little")

@@ -1,0 +1,134 @@
+"""Finding a database's state again: its files checked, its logs replayed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from lsm.disk import filenames
+from lsm.disk.filenames import Kind
+from lsm.disk.keys import MAX_SEQUENCE
+from lsm.disk.log import LogReader, Loss
+from lsm.errors import CorruptionError
+from lsm.kernels.python.log_encoding import decode_batch
+from lsm.memtable import Memtable
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator
+    from lsm.manifest import Manifest
+    from lsm.storage import Storage
+
+_log = logging.getLogger("lsm")
+
+
+@attrs.frozen
+class LogLoss:
+    """What replay left of a write-ahead log: so many bytes from an offset on, and why."""
+
+    path: str
+    offset: int
+    bytes: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.bytes} bytes from byte {self.offset} on: {self.reason}"
+
+
+@attrs.define
+class Replayed:
+    """What the logs held that no table has."""
+
+    memtable: Memtable
+    last_sequence: int
+    numbers: list[int] = attrs.field(factory=list)
+    losses: list[LogLoss] = attrs.field(factory=list)
+
+
+def check_tables(storage: Storage, directory: str, manifest: Manifest) -> None:
+    """Refuse a database whose manifest names tables that are not there."""
+    there = {
+        parsed[1]
+        for name in storage.list(directory)
+        if (parsed := filenames.parse(name)) and parsed[0] is Kind.TABLE
+    }
+    missing = sorted({table.number for table in manifest.current.tables()} - there)
+    if missing:
+        first = f"{directory}/{filenames.table_name(missing[0])}"
+        raise CorruptionError(
+            f"{first}: this table is missing"
+            + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + "; the manifest says it is part of the database. Bring it back from a copy, or let "
+            "lsm.repair_db() go on without its entries"
+        )
+
+
+def replay(
+    storage: Storage,
+    directory: str,
+    manifest: Manifest,
+    comparator: Comparator,
+    *,
+    paranoid: bool,
+    full: Callable[[Memtable], bool],
+    flush: Callable[[Memtable], None],
+) -> Replayed:
+    """Replay the logs that are younger than the tables, and hand on each memtable that is full.
+
+    Each log is read up to its first bad record. What is left of it is an error if ``paranoid``, and
+    reported else.
+    """
+    replayed = Replayed(Memtable(comparator), manifest.last_sequence)
+    for number in _log_numbers(storage, directory, manifest):
+        replayed.numbers.append(number)
+        path = f"{directory}/{filenames.log_name(number)}"
+        reader = LogReader(storage.read(path), path)
+        for sequence, operations in _batches(reader, path, replayed):
+            replayed.memtable.apply(sequence, operations)
+            replayed.last_sequence = max(replayed.last_sequence, sequence + len(operations) - 1)
+            if full(replayed.memtable):
+                flush(replayed.memtable)
+                replayed.memtable = Memtable(comparator)
+        for loss in reader.losses:
+            replayed.losses.append(LogLoss(path, loss.offset, loss.bytes, loss.reason))
+    for lost in replayed.losses:
+        if paranoid:
+            raise CorruptionError(
+                f"{lost}; opened without paranoid_checks, the database goes on without these "
+                "bytes, and lsm.repair_db() keeps what can be read behind them"
+            )
+        _log.warning("replay left %s", lost)
+    return replayed
+
+
+def _batches(
+    reader: LogReader, path: str, replayed: Replayed
+) -> Iterable[tuple[int, list[tuple[bytes, bytes | None]]]]:
+    for record in reader.records_until_loss():
+        try:
+            sequence, operations = decode_batch(record)
+            if sequence + len(operations) - 1 > MAX_SEQUENCE:
+                raise CorruptionError("a batch's sequence numbers exceed 56 bits")
+        except CorruptionError as error:
+            start = reader.valid_end - len(record)
+            reader.losses.append(Loss(start, len(record), str(error)))
+            return
+        yield sequence, operations
+
+
+def _log_numbers(storage: Storage, directory: str, manifest: Manifest) -> list[int]:
+    """The logs to replay, the oldest first."""
+    numbers = []
+    for name in storage.list(directory):
+        parsed = filenames.parse(name)
+        if parsed is None:
+            continue
+        kind, number = parsed
+        manifest.reserve(number)
+        if kind is Kind.LOG and (
+            number >= manifest.log_number or number == manifest.previous_log_number
+        ):
+            numbers.append(number)
+    return sorted(numbers)
