@@ -1,0 +1,152 @@
+"""Repairing and destroying databases: what programs call. ``lsm.repairing`` does the work."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lsm import opening
+from lsm import options as engine_options
+from lsm.disk import filenames
+from lsm.disk.filenames import Kind
+from lsm.errors import IOError
+from lsm.options import NOT_GIVEN, NotGiven
+from lsm.repairing import LOST, Repair, Report, is_directory
+from lsm.storage import FileSystem
+
+if TYPE_CHECKING:
+    from lsm.options import Options
+    from lsm.storage import Storage
+    from policies import FilterPolicy, LevelPolicies
+
+__all__ = ["LOST", "Report", "destroy_db", "repair", "repair_db"]
+
+
+def repair_db(
+    name: str | bytes | os.PathLike[str],
+    *,
+    paranoid_checks: bool | None = None,
+    write_buffer_size: int | None = None,
+    max_open_files: int | None = None,
+    lru_cache_size: int | None = None,
+    block_size: int | None = None,
+    block_restart_interval: int | None = None,
+    max_file_size: int | None = None,
+    compression: str | bytes | NotGiven | None = NOT_GIVEN,
+    bloom_filter_bits: int = 0,
+    comparator: Callable[[bytes, bytes], int] | None = None,
+    comparator_name: bytes | None = None,
+    config: str | os.PathLike[str] | None = None,
+    filter_policy: FilterPolicy | LevelPolicies | NotGiven | None = NOT_GIVEN,
+    filter_layout: str | None = None,
+    storage: Storage | None = None,
+) -> None:
+    """Make a database of what can still be read in a directory; an empty one where nothing is.
+
+    It must not be open. The options are those of ``DB``, for the tables that are written anew; not
+    given, those that the database was opened with last. With its manifests gone nobody can tell
+    whether the comparator is the right one: under another, all tables look damaged, and are set
+    aside. What happened is logged; ``repair`` returns it as well.
+    """
+    repair(
+        name,
+        comparator=comparator,
+        comparator_name=comparator_name,
+        config=config,
+        storage=storage,
+        paranoid_checks=paranoid_checks,
+        write_buffer_size=write_buffer_size,
+        max_open_files=max_open_files,
+        lru_cache_size=lru_cache_size,
+        block_size=block_size,
+        block_restart_interval=block_restart_interval,
+        max_file_size=max_file_size,
+        compression=compression,
+        bloom_filter_bits=bloom_filter_bits,
+        filter_policy=filter_policy,
+        filter_layout=filter_layout,
+    )
+
+
+def repair(
+    name: str | bytes | os.PathLike[str],
+    *,
+    comparator: Callable[[bytes, bytes], int] | None = None,
+    comparator_name: bytes | None = None,
+    config: str | os.PathLike[str] | None = None,
+    storage: Storage | None = None,
+    **given: Any,
+) -> Report:
+    """Repair as ``repair_db`` does, with the same options, and say what was kept and lost."""
+    directory = opening.directory_of(name)
+    order = opening.comparator_of(comparator, comparator_name)
+    storage = FileSystem() if storage is None else storage
+    options = _options(storage, directory, config, given)
+    opening._make(storage, directory)
+    lock = storage.lock(f"{directory}/{filenames.LOCK}")
+    try:
+        return Repair(storage, directory, order, options).run()
+    finally:
+        lock.release()
+
+
+def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None = None) -> None:
+    """Remove a database's files, and its directory if nothing else is in it.
+
+    Files of others stay, and so does what repairing set aside in ``lost/``. Nothing happens where
+    there is no such directory. A database that is open is refused.
+    """
+    directory = opening.directory_of(name)
+    storage = FileSystem() if storage is None else storage
+    try:
+        storage.list(directory)
+    except IOError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return
+        raise
+    lock_path = f"{directory}/{filenames.LOCK}"
+    lock = storage.lock(lock_path)
+    try:
+        # CURRENT first: what an interruption leaves is no database any more, rather than a bad one.
+        names = sorted(storage.list(directory), key=lambda each: each != filenames.CURRENT)
+        for each in names:
+            path = f"{directory}/{each}"
+            if _is_ours(each) and not is_directory(storage, path):
+                storage.remove(path)
+        storage.remove(lock_path)
+        with contextlib.suppress(IOError):  # there is something else in it
+            storage.remove_directory(directory)
+    finally:
+        lock.release()
+
+
+def _is_ours(name: str) -> bool:
+    """Whether this is a database's file, besides its lock."""
+    parsed = filenames.parse(name)
+    if parsed is not None:
+        return parsed[0] is not Kind.LOCK
+    return name.removesuffix(".dbtmp") in (opening.OPTIONS_NAME, opening.SEED_NAME)
+
+
+def _options(
+    storage: Storage,
+    directory: str,
+    config: str | os.PathLike[str] | None,
+    given: dict[str, Any],
+) -> Options:
+    """The options to write tables with: those given, or those kept in the database."""
+
+    def kept(filters: LevelPolicies | None) -> Options | None:
+        path = f"{directory}/{opening.OPTIONS_NAME}"
+        if not storage.exists(path):
+            return None
+        return engine_options.from_kept(storage.read(path), path, filters)
+
+    if isinstance(given.get("compression"), bytes):
+        given["compression"] = given["compression"].decode()
+    if given.get("paranoid_checks") is not None:
+        given["paranoid_checks"] = bool(given["paranoid_checks"])
+    return engine_options.effective(kept=kept, config=config, given=given)

@@ -1,0 +1,613 @@
+"""Making a database of the files that can still be read, and removing a database.
+
+**What is read.** Every table, block by block, and every log, past its damaged parts. A table that
+is whole stays the file it is. Of any other the entries that can be read go into a new one; where
+its index cannot be read either, the blocks are found by their checksums, from the first one on up
+to the first that is damaged. What a manifest says was replaced is left out while all that replaced
+it is whole: deletions may be gone from there that would have to hide what it holds.
+
+**Which version of a key is found.** A lookup stops at the first table that has the key, asking
+level 0 by descending file number, then one level after the other. Numbers do not tell what is
+newer: a compaction that ends after a flush may have begun before it. So tables that share no range
+of keys with another are kept as they are. Those that do are kept at the levels that a manifest
+tells, logs coming on top, if this finds the newest version of every key: all their entries are
+compared for that. If it does not, or tables are among them that the manifest does not know, those
+of level 0 and the unknown ones are merged, if that will do, and else all of them. What is merged
+has the newest version by sequence number of every key, deletions included, and no overlap.
+
+**What survives what.** All tables are written and synced before a new manifest and CURRENT, in one
+step, make a database of them. Up to there nothing that was there has been touched. Then what the
+database does not consist of moves into ``lost/``, where it is never removed. A repair that was
+interrupted is repeated; who opens the database instead finds the old one or the new one, which
+removes what was not set aside yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from lsm import compaction, opening
+from lsm.compaction import Beneath, Job, Workshop
+from lsm.disk import compression as block_compression
+from lsm.disk import filenames
+from lsm.disk.edit import Edit, NewFile
+from lsm.disk.filenames import Kind
+from lsm.disk.keys import MAX_SEQUENCE, Entry, pack, sequence_of, unpack
+from lsm.disk.log import LogReader
+from lsm.disk.table_builder import TableFormat
+from lsm.errors import ComparatorError, CorruptionError, IOError
+from lsm.kernels.python import merge
+from lsm.kernels.python.log_encoding import decode_batch
+from lsm.manifest import Manifest
+from lsm.memtable import Memtable
+from lsm.options import LEVELS
+from lsm.tables import TableFile, open_table, path_of
+from lsm.version import Version
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator, OrderedKey
+    from lsm.options import Options
+    from lsm.storage import Storage
+
+from lsm.past import Past
+from lsm.salvage import Bound, Scan
+
+_log = logging.getLogger("lsm")
+
+LOST = "lost"
+"""The directory within a database's that keeps what repairing set aside."""
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What became of a database's files, and what could not be read.
+
+    Tables are ``kept`` as they are, ``rewritten`` with what could be read or merged with others,
+    left out because others have ``replaced`` them, or ``lost`` with all they had.
+    """
+
+    tables_kept: int
+    tables_rewritten: int
+    tables_replaced: int
+    tables_lost: int
+    logs_replayed: int
+    losses: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tables_kept} tables kept, {self.tables_rewritten} rewritten, "
+            f"{self.tables_replaced} left out as replaced, {self.tables_lost} lost, "
+            f"{self.logs_replayed} logs replayed, {len(self.losses)} losses"
+        )
+
+
+@attrs.define(eq=False, kw_only=True)
+class _Found:
+    """A table with entries, and the level it is known to belong to, if any."""
+
+    number: int
+    size: int
+    first: Bound
+    last: Bound
+    level: int | None
+    name: str | None = None
+    """The file's, if it was there before."""
+
+    @property
+    def file(self) -> TableFile:
+        """The table to be opened."""
+        return TableFile(self.number, self.size)
+
+
+@attrs.define(eq=False)
+class _Examined:
+    """A table file that was there, and what its bytes showed."""
+
+    name: str
+    number: int
+    size: int = 0
+    first: Bound | None = None
+    last: Bound | None = None
+    count: int = 0
+    newest: int = 0
+    losses: list[str] = attrs.field(factory=list)
+    defects: list[str] = attrs.field(factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its entries were read."""
+        return self.first is not None and not self.losses
+
+    def take(self, entries: list[Entry]) -> None:
+        """Count a block's entries in."""
+        if self.first is None:
+            self.first = entries[0][:2]
+        self.last = entries[-1][:2]
+        self.count += len(entries)
+        self.newest = max(self.newest, sequence_of(min(version for _, version, _ in entries)))
+
+
+class _Anything(Beneath):
+    """Takes it that older versions of any key lie beneath, so that no deletion is left out."""
+
+    def has(self, low: OrderedKey, high: OrderedKey) -> bool:
+        """True."""
+        return True
+
+
+class Repair:
+    """One repair of a directory that is locked."""
+
+    def __init__(self, storage: Storage, directory: str, comparator: Comparator, options: Options):
+        self._storage = storage
+        self._directory = directory
+        self._comparator = comparator
+        self._options = options
+        self._manifest = Manifest(storage, directory, comparator)
+        self._past = Past()
+        self._last_sequence = 0
+        self._beneath = _Anything(Version.empty(), 0)
+        self._created: set[int] = set()
+        self._aside: list[str] = []
+        self._losses: list[str] = []
+        self._rewritten = self._replaced = self._lost = self._replayed = 0
+        self._workshop = Workshop(
+            storage=storage,
+            directory=directory,
+            format=TableFormat(
+                comparator=comparator,
+                block_size=options.block_size,
+                block_restart_interval=options.block_restart_interval,
+                compression=block_compression.KINDS[options.compression],
+            ),
+            policies=options.filters.with_seed(opening.seed_of(storage, directory)),
+            max_file_size=options.max_file_size,
+            new_number=self._new_number,
+        )
+
+    def run(self) -> Report:
+        """Do it."""
+        names = self._names()
+        self._read_manifests(names[Kind.MANIFEST])
+        try:
+            examined = [self._examine(name, number) for name, number in names[Kind.TABLE]]
+            whole = {table.number for table in examined if table.is_whole}
+            found = self._usable(examined, whole)
+            found += self._replay(names[Kind.LOG], whole)
+            found = self._arranged(found)
+            self._storage.sync_directory(self._directory)
+            aside = [*self._aside, *(name for name, _ in names[Kind.LOG] + names[Kind.MANIFEST])]
+            if aside:
+                self._storage.make_directory(self._path(LOST))
+        except BaseException:
+            self._remove(self._created)  # nothing knows of them yet
+            raise
+        self._commit(found)
+        self._remove(self._created - {table.number for table in found})
+        self._set_aside(aside)
+        report = Report(
+            tables_kept=sum(table.name is not None for table in found),
+            tables_rewritten=self._rewritten,
+            tables_replaced=self._replaced,
+            tables_lost=self._lost,
+            logs_replayed=self._replayed,
+            losses=tuple(self._losses),
+        )
+        _log.info("%s: repaired: %s", self._directory, report)
+        return report
+
+    # -- What there is -----------------------------------------------------------------------
+
+    def _names(self) -> dict[Kind, list[tuple[str, int]]]:
+        """The files by kind, in the order of their numbers, none of which is given out again."""
+        names: dict[Kind, list[tuple[str, int]]] = {kind: [] for kind in Kind}
+        for name in self._storage.list(self._directory):
+            parsed = filenames.parse(name)
+            if parsed is not None:
+                kind, number = parsed
+                self._manifest.reserve(number)
+                if not is_directory(self._storage, self._path(name)):
+                    names[kind].append((name, number))
+        for files in names.values():
+            files.sort(key=lambda file: file[1])
+        return names
+
+    def _read(self, name: str) -> bytes:
+        """A file's bytes; CorruptionError where the device cannot read them."""
+        path = self._path(name)
+        try:
+            return self._storage.read(path)
+        except IOError as error:
+            if error.errno != errno.EIO:  # a refusal can be helped, and then nothing is lost
+                raise
+            raise CorruptionError(f"{path}: the device cannot read it: {error}") from error
+
+    def _read_manifests(self, names: list[tuple[str, int]]) -> None:
+        """Choose whom to ask about the tables: the manifest that CURRENT names, or the newest."""
+        current = self._current()
+        best = -1, -1
+        for name, number in names:
+            past = self._read_manifest(name)
+            self._last_sequence = max(self._last_sequence, past.last_sequence)
+            if past.log_number is not None and (name == current, number) > best:
+                best, self._past = (name == current, number), past
+
+    def _current(self) -> str:
+        try:
+            return self._read(filenames.CURRENT).decode("ascii", "replace").rstrip("\n")
+        except (CorruptionError, IOError):
+            return ""
+
+    def _read_manifest(self, name: str) -> Past:
+        past, path = Past(), self._path(name)
+        try:
+            reader = LogReader(self._read(name), path)
+            for record in reader.records_until_loss():
+                edit = Edit.decode(record, LEVELS)
+                self._check_comparator(path, edit.comparator)
+                past.add(edit)
+            if reader.losses:
+                _log.warning("%s: read up to byte %d only", path, reader.valid_end)
+        except CorruptionError as error:
+            _log.warning("%s: not read any further: %s", path, error)
+        return past
+
+    def _check_comparator(self, path: str, name: str | None) -> None:
+        if name is not None and name != self._comparator.name:
+            raise ComparatorError(
+                f"{path}: the keys are ordered by the comparator {name!r}, and "
+                f"{self._comparator.name!r} was given: repair it with comparator= and "
+                "comparator_name= of the one that wrote it"
+            )
+
+    # -- Tables ------------------------------------------------------------------------------
+
+    def _examine(self, name: str, number: int) -> _Examined:
+        """Read a table file once from end to end."""
+        table = _Examined(name, number)
+        path = self._path(name)
+        try:
+            data = self._read(name)
+        except CorruptionError as error:
+            table.losses.append(str(error))
+            return table
+        table.size = len(data)
+        scan = Scan(path, data, self._comparator)
+        for entries in scan.blocks():
+            table.take(entries)
+        table.losses, table.defects = scan.losses, scan.defects
+        if path_of(self._storage, self._directory, TableFile(number, len(data))) != path:
+            table.defects.append(f"{path}: no database looks for a table under this name")
+        _log.info("%s: %d entries can be read", path, table.count)
+        return table
+
+    def _usable(self, examined: Iterable[_Examined], whole: set[int]) -> list[_Found]:
+        """The tables to go on with: those without flaw, and what is written of the others."""
+        outlived = self._past.outlived(whole)
+        for number in sorted(self._past.live.keys() - {table.number for table in examined}):
+            self._lost += 1
+            path = self._path(filenames.table_name(number))
+            self._lose(_missing(path, self._past.live[number]))
+        found = []
+        for table in examined:
+            if table.number in outlived:
+                _log.info("%s: left out: others have replaced it", self._path(table.name))
+                self._replaced += 1
+                self._aside.append(table.name)
+            elif table.defects or not table.is_whole:
+                found += self._salvaged(table)
+            else:
+                assert table.first is not None
+                assert table.last is not None
+                found.append(
+                    _Found(
+                        number=table.number,
+                        size=table.size,
+                        first=table.first,
+                        last=table.last,
+                        level=self._level_of(table.number),
+                        name=table.name,
+                    )
+                )
+            self._last_sequence = max(self._last_sequence, table.newest)
+        return found
+
+    def _level_of(self, number: int) -> int | None:
+        new = self._past.live.get(number)
+        return None if new is None else new.level
+
+    def _salvaged(self, table: _Examined) -> list[_Found]:
+        """What can be read of a table, in a new one of the same level."""
+        path = self._path(table.name)
+        for defect in table.defects:
+            _log.warning("%s", defect)
+        for loss in table.losses:
+            self._lose(loss)
+        self._aside.append(table.name)
+        if table.first is None:
+            if not table.losses:
+                self._lose(f"{path}: no entries can be found in it")
+            self._lost += 1
+            return []
+        self._rewritten += 1
+        scan = Scan(path, self._read(table.name), self._comparator)
+        entries = _newest(chain.from_iterable(scan.blocks()))
+        return [self._write(entries, self._level_of(table.number))]
+
+    # -- Logs --------------------------------------------------------------------------------
+
+    def _replay(self, logs: list[tuple[str, int]], whole: set[int]) -> list[_Found]:
+        """Tables of what the logs hold, unless it is in tables already."""
+        memtable = Memtable(self._comparator)
+        found: list[_Found] = []
+        for name, number in logs:
+            if self._past.has_in_tables(number, whole):
+                _log.info("%s: not replayed: tables have it all", self._path(name))
+                continue
+            for sequence, operations in self._batches(name):
+                memtable.apply(sequence, operations)
+                last = sequence + len(operations) - 1
+                self._last_sequence = max(self._last_sequence, last)
+                if memtable.size > self._options.write_buffer_size:
+                    found.append(self._write(_newest(memtable.entries()), 0))
+                    memtable = Memtable(self._comparator)
+            self._replayed += 1
+        if memtable:
+            found.append(self._write(_newest(memtable.entries()), 0))
+        return found
+
+    def _batches(self, name: str) -> Iterator[tuple[int, list[tuple[bytes, bytes | None]]]]:
+        """Every batch of a log that can be read."""
+        path = self._path(name)
+        try:
+            reader = LogReader(self._read(name), path)
+        except CorruptionError as error:
+            self._lose(str(error))
+            return
+        for record in reader.records():
+            try:
+                batch = decode_batch(record)
+            except CorruptionError as error:
+                self._lose(f"{path}: the record that ends at byte {reader.valid_end}: {error}")
+            else:
+                yield batch
+        for loss in reader.losses:
+            self._lose(f"{loss.reason} ({loss.bytes} bytes are lost)")
+        _log.info("%s: replayed", path)
+
+    # -- Putting tables in order -------------------------------------------------------------
+
+    def _arranged(self, found: list[_Found]) -> list[_Found]:
+        """The tables of the database, each with its level."""
+        resting = self._resting_level(sum(table.size for table in found))
+        arranged: list[_Found] = []
+        for group in _groups(found):
+            if len(group) == 1:
+                (table,) = group
+                level = resting if table.level is None else table.level
+                arranged.append(attrs.evolve(table, level=level))
+                continue
+            top = [table for table in group if not table.level]
+            levels = [[table for table in group if table.level == n] for n in range(1, LEVELS)]
+            top.sort(key=attrgetter("number"), reverse=True)
+            is_known = all(table.level is not None for table in group)
+            if is_known and self._is_in_order([*([table] for table in top), *levels]):
+                arranged += group
+            elif len(top) < len(group) and self._is_in_order([top, *levels]):
+                arranged += [*self._merged(top, 0), *chain.from_iterable(levels)]
+            else:
+                arranged += self._merged(group, resting)
+        return arranged
+
+    def _resting_level(self, size: int) -> int:
+        """The level from 1 on that has room for all of this."""
+        levels = range(1, LEVELS - 1)
+        limit = self._options.limit
+        return next((level for level in levels if size <= limit(level)), LEVELS - 1)
+
+    def _is_in_order(self, rows: Sequence[list[_Found]]) -> bool:
+        """Whether the first row that has a key has its newest version, and levels can be rows.
+
+        The last rows are those of the levels from 1 on, whose tables must not overlap.
+        """
+        for row in rows[1 - LEVELS :]:
+            if any(not one.last < other.first for one, other in pairwise(row)):
+                return False
+        places = {table.number: place for place, row in enumerate(rows) for table in row}
+
+        def tagged(run: list[_Found]) -> Iterator[list[Entry]]:
+            for table in run:
+                place: Any = places[table.number]
+                for entries in self._entries(table):
+                    yield [(key, version, place) for key, version, _ in entries]
+
+        for window in merge.ascending(tagged(run) for run in _runs(chain.from_iterable(rows))):
+            newest: Any = None
+            for entry in window:
+                if newest is None or entry[0] != newest[0]:
+                    newest = entry
+                elif entry[2] < newest[2]:
+                    return False
+        return True
+
+    def _entries(self, table: _Found) -> Iterator[list[Entry]]:
+        opened = open_table(self._storage, self._directory, table.file, self._comparator)
+        for number in range(len(opened.index_handles)):
+            yield opened.block(number).entries()
+
+    def _merged(self, group: list[_Found], level: int) -> list[_Found]:
+        """Tables without overlap, with the newest version of every key of a group."""
+        _log.info("%s: merging %d tables that overlap", self._directory, len(group))
+        outputs = compaction.run(
+            Job(
+                workshop=self._workshop,
+                level=level,
+                runs=[[table.file for table in run] for run in _runs(group)],
+                beneath=self._beneath,
+                grandparents=(),
+                overlap_limit=0,
+                oldest_sequence=MAX_SEQUENCE,
+                should_stop=lambda: False,
+            )
+        )
+        for table in group:
+            if table.name is not None:
+                self._rewritten += 1
+                self._aside.append(table.name)
+        return [self._found(output, level) for output in outputs]
+
+    # -- Writing -----------------------------------------------------------------------------
+
+    def _write(self, entries: list[Entry], level: int | None) -> _Found:
+        """A new table; without a level, one that is as good for level 0."""
+        number, beneath = self._new_number(), self._beneath
+        output = compaction.write_table(self._workshop, number, level or 0, entries, beneath)
+        return self._found(output, level)
+
+    def _found(self, output: compaction.Output, level: int | None) -> _Found:
+        table = output.table
+        if table.filter.state == "failed":
+            _log.warning(
+                "%s: written without a filter: %s",
+                self._path(filenames.table_name(output.number)),
+                table.filter.reason,
+            )
+        return _Found(
+            number=output.number,
+            size=table.size,
+            first=self._bound(table.smallest),
+            last=self._bound(table.largest),
+            level=level,
+        )
+
+    def _bound(self, internal: bytes) -> Bound:
+        key, version = unpack(internal)
+        return (key if self._comparator.wrap is None else self._comparator.wrap(key)), version
+
+    def _new_number(self) -> int:
+        number = self._manifest.new_file_number()
+        self._created.add(number)
+        _log.info("%s: writing it", self._path(filenames.table_name(number)))
+        return number
+
+    def _commit(self, found: list[_Found]) -> None:
+        """Make a database of these tables, in one durable step.
+
+        The numbers of those that are set aside are noted, so that a second repair leaves them out
+        if this one goes no further.
+        """
+        aside = sorted({parsed[1] for name in self._aside if (parsed := filenames.parse(name))})
+        unwrap = self._comparator.unwrap
+        self._manifest.last_sequence = self._last_sequence
+        added = [
+            NewFile(
+                table.level or 0,
+                table.number,
+                table.size,
+                *(pack(unwrap(key), version) for key, version in (table.first, table.last)),
+            )
+            for table in found
+        ]
+        edit = Edit(
+            log_number=self._manifest.new_file_number(),  # above that of every log there is
+            deleted=[(self._level_of(number) or 0, number) for number in aside],
+            added=added,
+        )
+        try:
+            self._manifest.apply(edit)
+        finally:
+            self._manifest.close()
+
+    def _set_aside(self, names: list[str]) -> None:
+        """Move files into ``lost/``, beside those that earlier repairs moved there."""
+        if not names:
+            return
+        lost = self._path(LOST)
+        for name in names:
+            self._storage.rename(self._path(name), _free(self._storage, f"{lost}/{name}"))
+        self._storage.sync_directory(lost)
+        self._storage.sync_directory(self._directory)
+        _log.info("%s: %d files are set aside in %s/", self._directory, len(names), LOST)
+
+    def _lose(self, what: str) -> None:
+        _log.warning("%s", what)
+        self._losses.append(what)
+
+    def _remove(self, numbers: Iterable[int]) -> None:
+        """Remove tables that were written here and are of no use."""
+        for number in sorted(numbers):
+            with contextlib.suppress(IOError):
+                self._storage.remove(self._path(filenames.table_name(number)))
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}"
+
+
+def _missing(path: str, new: NewFile) -> str:
+    (low, _), (high, _) = unpack(new.smallest), unpack(new.largest)
+    return (
+        f"{path}: this table of level {new.level} is missing, with keys from {low[:40]!r} "
+        f"to {high[:40]!r}"
+    )
+
+
+def _newest(entries: Iterable[Entry]) -> list[Entry]:
+    """The newest version of every key."""
+    kept: list[Entry] = []
+    for entry in entries:
+        if not kept or kept[-1][0] != entry[0]:
+            kept.append(entry)
+    return kept
+
+
+def _groups(tables: list[_Found]) -> Iterator[list[_Found]]:
+    """Tables whose ranges of keys hang together, each such group sorted by its first keys."""
+    group: list[_Found] = []
+    high: OrderedKey = None
+    for table in sorted(tables, key=attrgetter("first")):
+        if group and high < table.first[0]:
+            yield group
+            group = []
+        high = table.last[0] if not group else max(high, table.last[0])
+        group.append(table)
+    if group:
+        yield group
+
+
+def _runs(tables: Iterable[_Found]) -> list[list[_Found]]:
+    """The tables in as few rows as can be of tables that ascend."""
+    runs: list[list[_Found]] = []
+    for table in sorted(tables, key=attrgetter("first")):
+        for run in runs:
+            if run[-1].last < table.first:
+                run.append(table)
+                break
+        else:
+            runs.append([table])
+    return runs
+
+
+def _free(storage: Storage, path: str) -> str:
+    """The path, or the first of its kind that is free."""
+    taken, number = path, 0
+    while storage.exists(taken):
+        number += 1
+        taken = f"{path}.{number}"
+    return taken
+
+
+def is_directory(storage: Storage, path: str) -> bool:
+    """Whether there is a directory under this name."""
+    try:
+        storage.list(path)
+    except IOError:
+        return False
+    return True

@@ -1,0 +1,140 @@
+"""Reading what can still be read of a table, however damaged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from operator import lt
+from struct import unpack_from
+from typing import TYPE_CHECKING, TypeAlias
+
+from lsm import loaded_filter
+from lsm.disk import compression as block_compression
+from lsm.disk.block import Block
+from lsm.disk.checksum import crc32c, mask
+from lsm.disk.footer import TRAILER_BYTES, Handle
+from lsm.disk.keys import DELETE, PUT, Entry
+from lsm.disk.table import Table
+from lsm.errors import CorruptionError
+from lsm.storage import Mapped
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator, OrderedKey
+
+# Where a block may end: at the byte that says how it is compressed.
+_KIND = re.compile(b"[\\0-\\2]")
+# A block of an unknown length is looked for so far. Larger than every block_size there may be.
+_LONGEST_SEARCH = 16 << 20
+
+Bound: TypeAlias = "tuple[OrderedKey, int]"
+"""Where an entry stands: its key and rank."""
+
+
+class Scan:
+    """Reads all that can be read of a table.
+
+    ``losses`` then says what could not be, and ``defects`` what is wrong besides: whatever holds no
+    entries, but would mislead whoever reads the table.
+    """
+
+    def __init__(self, path: str, data: bytes, comparator: Comparator):
+        self._path = path
+        self._data = data
+        self._comparator = comparator
+        self._before: Bound | None = None
+        self.losses: list[str] = []
+        self.defects: list[str] = []
+
+    def blocks(self) -> Iterator[list[Entry]]:
+        """The entries of each block that can be read, in ascending order."""
+        try:
+            table = Table(self._path, Mapped(self._data), self._comparator)
+        except CorruptionError as error:
+            self.defects.append(reason_of(error))
+            yield from self._blocks_without_index()
+            return
+        yield from self._blocks_by_index(table)
+        try:
+            _check_what_is_no_data(table)
+        except CorruptionError as error:
+            self.defects.append(reason_of(error))
+
+    def _blocks_by_index(self, table: Table) -> Iterator[list[Entry]]:
+        bounds = zip(table.index_keys, table.index_ranks, strict=True)
+        bound: Bound | None = None
+        for number, next_bound in enumerate(bounds):
+            try:
+                entries = self._checked(table.block(number).entries())
+            except CorruptionError as error:
+                at = table.index_handles[number].offset
+                self.losses.append(self._damaged(f"the data block at byte {at}", error))
+            else:
+                if next_bound < entries[-1][:2] or (bound and not bound < entries[0][:2]):
+                    self.defects.append(f"{self._path}: its index leads to wrong blocks")
+                yield entries
+            bound = next_bound
+
+    def _blocks_without_index(self) -> Iterator[list[Entry]]:
+        """The blocks from the beginning of the file on, found by their checksums.
+
+        They end at the first that is damaged. One that is whole and holds no data, the filter, the
+        properties or the metaindex, whose keys are no internal keys, shows that all were found.
+        """
+        at, data = 0, self._data
+        while (end := _end_of_block(data, at)) is not None:
+            try:
+                contents = block_compression.decompress(data[end], data[at:end])
+                entries = self._checked(Block(contents, self._comparator).entries())
+            except CorruptionError:
+                return
+            yield entries
+            at = end + TRAILER_BYTES
+        self.losses.append(
+            f"{self._path}: without its index it can be read up to byte {at} of {len(data)}"
+        )
+
+    def _checked(self, entries: list[Entry]) -> list[Entry]:
+        """The entries, if they can be those of the next block."""
+        if not entries:
+            raise CorruptionError("it has no entries")
+        if self._before is not None and entries[0][:2] < self._before:
+            raise CorruptionError("its keys do not follow those of the block before")
+        if not all(map(lt, entries, islice(entries, 1, None))) and any(
+            other[:2] < one[:2] for one, other in pairwise(entries)
+        ):
+            raise CorruptionError("its keys do not ascend")
+        if not {-version & 0xFF for _, version, _ in entries} <= {DELETE, PUT}:
+            raise CorruptionError("it has versions of an unknown kind")
+        self._before = entries[-1][:2]
+        return entries
+
+    def _damaged(self, what: str, error: CorruptionError) -> str:
+        reason = reason_of(error)
+        return reason if reason.startswith(self._path) else f"{self._path}: {what}: {reason}"
+
+
+def _check_what_is_no_data(table: Table) -> None:
+    """CorruptionError unless all that the metaindex leads to can be read."""
+    if table.metaindex_damage is not None:
+        raise table.metaindex_damage
+    for key, value in table.metaindex.items():
+        table.read(Handle.decode(value, "a handle"), f"block {key.decode('utf-8', 'replace')!r}")
+    table.properties()
+    loaded_filter.load(table, paranoid=True)
+
+
+def _end_of_block(data: bytes, start: int) -> int | None:
+    """Where the contents of the block end that begins here, or None if none does."""
+    checksum, done = 0, start
+    for kind in _KIND.finditer(data, start, min(len(data) - 4, start + _LONGEST_SEARCH)):
+        end = kind.start()
+        checksum, done = crc32c(data[done : end + 1], checksum), end + 1
+        if mask(checksum) == unpack_from("<I", data, end + 1)[0]:
+            return end
+    return None
+
+
+def reason_of(error: CorruptionError) -> str:
+    """What an error says, without its advice to repair the database."""
+    return str(error).partition("; lsm.repair_db()")[0]
