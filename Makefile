@@ -21,7 +21,7 @@ demo: .venv/ready
 	$(BIN)/python -m benchmarks.demo
 
 soak: .venv/ready
-	LSM_SOAK=1 $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies
+	LSM_SOAK=1 $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
 	$(BIN)/python -m tests.soak
 
 # The kernel tests with every memory access and every C operation of the native kernel watched.
