@@ -1,4 +1,4 @@
-"""Write the golden files of a kernel: ``python -m tests.golden.write python``.
+"""Write the golden files of a kernel, or of the engine: ``python -m tests.golden.write python``.
 
 What is once written stays: a file that exists is never written again, because it stands for the
 files that users have on their disks.
@@ -64,8 +64,13 @@ def record(kernel: str, family: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write what is missing for the named kernel."""
+    """Write what is missing for the named kernel, or for ``engine``."""
     [kernel] = sys.argv[1:]
+    if kernel == "engine":
+        from tests.golden import write_engine  # which needs all that the engine does
+
+        write_engine.main()
+        return
     manifest = HERE / f"{kernel}.json"
     known = json.loads(manifest.read_text()) if manifest.exists() else {}
     for family in WISHES:
