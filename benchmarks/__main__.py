@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from benchmarks import kernels
+from benchmarks import engine, kernels
 
-COMMANDS: dict[str, ModuleType] = {"kernels": kernels}
+COMMANDS: dict[str, ModuleType] = {"kernels": kernels, "engine": engine}
 
 
 def main(given: Sequence[str] | None = None) -> int:
