@@ -1,25 +1,93 @@
-"""What the first command of the README says."""
+"""The demo shows what it says, and fails where it has to."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-import filters
+import lsm
+import policies
 from benchmarks import demo
-from filters.kernels import fuse_library
+from lsm import options
+
+USERS = 2000
 
 
-@pytest.mark.parametrize(
-    ("kernel", "why_not", "builder"),
-    [
-        ("native", None, "the native kernel"),
-        ("python", None, "pyfusefilter"),
-        ("python", "pyfusefilter is not installed", "Python"),
-    ],
-)
-def test_the_demo_names_who_builds_binary_fuse(
-    kernel: str, why_not: str | None, builder: str, monkeypatch: pytest.MonkeyPatch
+def test_it_fills_levels_and_finds_everything(
+    tmp_path: Path, test_seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(filters, "KERNEL", kernel)
-    monkeypatch.setattr(fuse_library, "why_not", lambda: why_not)
-    assert demo.fuse_builder() == builder
+    arguments = ["--keys", str(USERS), "--seed", str(test_seed), "--directory", str(tmp_path)]
+    assert demo.main(arguments) == 0
+    captured = capsys.readouterr()
+    shown = captured.out
+    assert shown.count(f"{USERS:,} lookups of ") == shown.count(", 0 answers wrong") == 2
+    levels = {int(level) for level in re.findall(r"^ +(\d)  \S+.*%$", shown, re.MULTILINE)}
+    assert len(levels) >= 3
+    for part in ("a lookup of a stranger reads 0.", ": not found", ": found", "block cache"):
+        assert part in shown
+    assert "100% written" in captured.err
+    assert "\r" not in captured.err + shown
+    assert str(tmp_path / "lsm.toml") in shown
+    with lsm.DB(tmp_path / "store") as db:
+        assert db.get(demo.user(1)) == demo.value(1, 1)
+        assert db.get(demo.user(3)) == demo.value(3, 2)
+        assert db.get(demo.user(7)) is None
+
+
+def test_its_configuration_is_the_example_with_small_levels(tmp_path: Path) -> None:
+    path = tmp_path / "lsm.toml"
+    path.write_text(demo.configuration(demo.USERS))
+    found = options.load(path)
+    assert found.filters == policies.load(demo.EXAMPLE, levels=7)
+    assert len({policy.name for policy in found.filters}) == 7
+    assert (found.write_buffer_size, found.level_size_base) == (128 << 10, 256 << 10)
+    assert found.lru_cache_size == options.load(demo.EXAMPLE).lru_cache_size
+
+
+@pytest.mark.parametrize("loss", [b"wrong", None])
+def test_a_lost_or_wrong_value_fails_it(
+    loss: bytes | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    right = demo.expected
+
+    def expected(number: int) -> bytes | None:
+        return loss if number == 20 else right(number)
+
+    monkeypatch.setattr(demo, "expected", expected)
+    assert demo.run(tmp_path, 1000, 1) == 1
+    captured = capsys.readouterr()
+    assert "1,000 lookups of users" in captured.out
+    assert "1 answers wrong" in captured.out
+    assert f"WRONG: {demo.user(20)!r}" in captured.err
+
+
+def test_a_user_for_a_stranger_fails_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "stranger", demo.user)
+    assert demo.run(tmp_path, 1000, 1) == 1
+
+
+def test_what_is_there_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "store").mkdir()
+    with pytest.raises(SystemExit, match="2"):
+        demo.main(["--directory", str(tmp_path)])
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_a_bar_is_for_terminals(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    progress = demo.Progress("done", 80)
+    for done in (1, 40, 80):
+        progress(done)
+    progress.finished()
+    shown = capsys.readouterr().err
+    assert shown.count("\r") == 2
+    assert shown.endswith(f"\r[{'#' * 40}] 100% done\n")
