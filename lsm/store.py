@@ -1,4 +1,4 @@
-"""The database at work: the one place that coordinates log, memtables, tables and threads.
+"""The database at work: what its writer, its threads and its readers share.
 
 Who writes or schedules holds ``mutex`` for the moment; who changes the set of tables, the
 installer's lock, and then the mutex. Who reads takes ``view`` and ``visible``, and no lock.

@@ -45,7 +45,8 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/families.md", "docs/kernels.md", "docs/c-door.md"]
+    "page",
+    ["README.md", "docs/families.md", "docs/kernels.md", "docs/c-door.md", "docs/engine.md"],
 )
 def test_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

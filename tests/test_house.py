@@ -15,7 +15,8 @@ from filters.kernels import CLASS_NAMES
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("filters", "policies", "lsm")
-RUNTIME = {"attrs", "xxhash", "sortedcontainers", "pyfusefilter", "typing_extensions"}
+RUNTIME = {"attrs", "cramjam", "crc32c", "xxhash", "sortedcontainers", "pyfusefilter"}
+RUNTIME |= {"typing_extensions"}  # for type checkers only
 
 
 def imports_of(path: Path) -> Iterator[str]:
@@ -74,7 +75,15 @@ def test_importing_loads_neither_numpy_nor_metadata_nor_plugins() -> None:
     loaded = fresh.stdout.split()
     assert "policies.registry" in loaded
     heavy = ("numpy", "importlib.metadata", "pyfusefilter", "cffi", "_cffi_backend")
-    heavy += ("pytest", "hypothesis", "plyvel", "rocksdict", "sortedcontainers", "policies.testing")
+    heavy += (
+        "pytest",
+        "hypothesis",
+        "plyvel",
+        "rocksdict",
+        "crc32c",
+        "cramjam",
+        "policies.testing",
+    )
     for module in loaded:
         assert not module.startswith(heavy), module
 
@@ -87,6 +96,13 @@ def test_every_module_of_the_filters_floor_has_its_place_on_the_map() -> None:
     families = {name.replace("-", "_") + ".py" for name in CLASS_NAMES}
     there = {path.name for path in (ROOT / "filters").glob("*.py")} - families
     assert named == there - {"__init__.py", "errors.py"} | {"kernels/fuse_library.py"}
+
+
+def test_every_module_of_the_engine_has_its_place_on_the_map() -> None:
+    page = (ROOT / "docs" / "house.md").read_text()
+    section = page.partition("## The engine")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(?:kernels/python/)?([a-z_]+\.py)`", section))
+    assert named == {path.name for path in (ROOT / "lsm").rglob("*.py")} - {"__init__.py"}
 
 
 NATIVE = ROOT / "filters" / "kernels" / "native"
