@@ -102,9 +102,16 @@ def fingerprint_bits_for(wish: Wish) -> int:
 
 
 def rate(load: float, fingerprint_bits: int, buckets: float = math.inf) -> float:
-    """The rate at a load: one of the fingerprints in two buckets is the one looked for."""
-    fingerprints = load * SLOTS * (2 - 1 / buckets)
-    return -math.expm1(fingerprints * math.log1p(-1 / ((1 << fingerprint_bits) - 1)))
+    """The rate at a load: some key has the fingerprint that is looked for, and its two buckets.
+
+    The fingerprint decides which bucket is the other of one, so that a key agrees in both buckets
+    or in none.
+    """
+    fingerprints = (1 << fingerprint_bits) - 1
+    if math.isinf(buckets):
+        return -math.expm1(-load * SLOTS * 2 / fingerprints)
+    agreeing = (2 - 1 / buckets) / (fingerprints * buckets)
+    return -math.expm1(load * SLOTS * buckets * math.log1p(-agreeing))
 
 
 def predicted_fpr(num_keys: float, geometry: Geometry) -> float:

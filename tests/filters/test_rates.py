@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from filters import blocked, classic, counting, cuckoo
+from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels
 from filters.hashing import digest
 from tests.filters.cases import positives, random_keys
 
@@ -158,6 +158,17 @@ def test_over_filling_costs_what_is_predicted(
     measured = positives(built, random_keys(rng, trials, length=17)) / trials
     assert built.expected_fpr == pytest.approx(predicted(built, factor * capacity), rel=0.05)
     assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
+
+
+@pytest.mark.skipif("native" not in kernels.available(), reason="it takes many strangers")
+def test_short_fingerprints_agree_in_both_buckets_or_in_none(rng: random.Random) -> None:
+    """Taking the slots of two buckets for independent would predict one percent too much."""
+    kernel = kernels.load("native")
+    keys, strangers = (PackedKeys(rng.randbytes(16 * n), width=16) for n in (100_000, 1_000_000))
+    built = [kernel.CuckooFilter.build(keys, fingerprint_bits=6) for _ in range(3)]
+    passed = sum(sum(each.might_contain_many(strangers)) for each in built)
+    expected = sum(each.expected_fpr for each in built) * len(strangers)
+    assert passed == pytest.approx(expected, rel=0.005)
 
 
 @pytest.mark.parametrize("bits", [16, 24, 32])
