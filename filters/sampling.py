@@ -5,9 +5,10 @@ Only for the 32-bit hashes of foreign formats: there the probes of one key depen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-# A filter is asked until so many hits (a standard error of 5 %) or samples.
+# A filter is asked until so many hits or samples.
 ENOUGH_HITS = 400
 MAX_SAMPLES = 1 << 18
 
@@ -33,3 +34,8 @@ def hit_rate(probe: Callable[[int], bool]) -> float:
             if hits == ENOUGH_HITS:
                 return hits / (index + 1)
     return hits / MAX_SAMPLES
+
+
+def error_of(rate: float) -> float:
+    """The standard error of a rate that was measured here, as a share of it: 5 % unless rare."""
+    return 1 / math.sqrt(max(1.0, min(ENOUGH_HITS, rate * MAX_SAMPLES)))

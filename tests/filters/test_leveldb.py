@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters import leveldb
+from filters import leveldb, sampling
 from filters.compat_hashing import leveldb_hash
 from filters.leveldb import Geometry
 from filters.leveldb_rates import NUM_KEYS, RATES
@@ -351,6 +352,19 @@ def test_a_filter_too_good_to_be_measured_has_a_rate(kernel: ModuleType) -> None
     # No hit at all, or one of the samples happened to be one.
     assert 0.9 * 2000 / 2**32 < built.expected_fpr < 1e-4
     assert kernel.LevelDBBloomFilter.from_bytes(bytes(100) + b"\x06").expected_fpr == 0
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.002, 0.0005])
+def test_what_is_sampled_scatters_as_much_as_it_says(rate: float, rng: random.Random) -> None:
+    """Rare hits run out of samples before there are enough of them, and tell less."""
+
+    def passes(start: int, asked: int) -> bool:
+        return (asked * 0x9E37_79B1 ^ start) & 0xFFFF_FFFF < rate * 2**32
+
+    starts = [rng.getrandbits(32) for _ in range(12)]
+    measured = [sampling.hit_rate(partial(passes, start)) for start in starts]
+    spread = math.sqrt(sum((each / rate - 1) ** 2 for each in measured) / len(measured))
+    assert 0.4 * sampling.error_of(rate) < spread < 1.8 * sampling.error_of(rate)
 
 
 def test_why_probes_are_not_independent() -> None:
