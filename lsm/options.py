@@ -196,8 +196,9 @@ class Options:
     lru_cache_size: int = attrs.field(
         default=8 * MIB, converter=size_in_bytes, validator=Size(0, TIB)
     )
+    # The indexes of max_open_files tables of max_file_size: they take a tenth of what a table does.
     table_cache_size: int = attrs.field(
-        default=64 * MIB, converter=size_in_bytes, validator=Size(0, TIB)
+        default=256 * MIB, converter=size_in_bytes, validator=Size(0, TIB)
     )
     filter_cache_size: int = attrs.field(
         default=64 * MIB, converter=size_in_bytes, validator=Size(0, TIB)

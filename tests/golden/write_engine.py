@@ -90,6 +90,7 @@ ABSENT += [b"golden-%03d?" % number for number in range(500)]
 
 OPTIONS = Options(
     compression="zstd",
+    table_cache_size="64 MiB",
     write_buffer_size="8 MiB",
     block_size=1000,
     paranoid_checks=True,

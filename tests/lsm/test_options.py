@@ -80,7 +80,7 @@ def test_the_defaults_are_leveldbs_and_blocked_at_ten_bits() -> None:
         "block_restart_interval": 16,
         "compression": "snappy",
         "lru_cache_size": 8 * MIB,
-        "table_cache_size": 64 * MIB,
+        "table_cache_size": 256 * MIB,
         "filter_cache_size": 64 * MIB,
         "max_open_files": 1000,
         "paranoid_checks": False,
