@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib import metadata
+import re
+from importlib import import_module, metadata
 from pathlib import Path
 
 import lsm
 from benchmarks.timing import processors
 
-PEERS = ("abloom", "fastbloom-rs", "pyfusefilter")
-LIBRARIES = (*PEERS, "xxhash", "attrs")
+PEERS = (
+    "abloom",
+    "fastbloom-rs",
+    "lmdb",
+    "plyvel",
+    "pybloomfiltermmap3",
+    "pyfusefilter",
+    "pyprobables",
+    "rbloom",
+    "rocksdict",
+)
+LIBRARIES = (*PEERS, "attrs", "cramjam", "crc32c", "sortedcontainers", "xxhash")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def describe() -> dict[str, object]:
     """The machine, for the record."""
+    allowed = processors()
     return {
         "processor": processor(),
         "processors": os.cpu_count(),
-        "processors_allowed": len(processors()) or None,
+        "processors_allowed": len(allowed) or os.cpu_count(),
+        "pinned_to": allowed[-1] if allowed else None,
         "system": platform.platform(),
         "architecture": platform.machine(),
         "memory_bytes": memory_bytes(),
+        "cache_bytes": cache_bytes(),
         "huge_pages": huge_page_setting(),
         "load_average": load_average(),
     }
@@ -40,6 +55,10 @@ def versions() -> dict[str, str | None]:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = None
+    try:
+        found["leveldb"] = import_module("plyvel").__leveldb_version__
+    except ImportError:
+        found["leveldb"] = None
     return found
 
 
@@ -49,6 +68,17 @@ def processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def cache_bytes() -> dict[str, int]:
+    """The sizes of the data caches of one processor, by level, where Linux tells."""
+    found = {}
+    for cache in sorted(CACHES.glob("index*")):
+        size = re.fullmatch(r"(\d+)([KM]?)", _read(str(cache / "size")).strip())
+        if size and _read(str(cache / "type")).strip() != "Instruction":
+            unit = {"": 1, "K": 1 << 10, "M": 1 << 20}[size[2]]
+            found["L" + _read(str(cache / "level")).strip()] = int(size[1]) * unit
+    return found
 
 
 def load_average() -> list[float] | None:

@@ -73,6 +73,18 @@ def interleaved(
     return taken
 
 
+def loop(body: str, keys: Sequence[Any], subject: Any) -> Sample:
+    """``body`` for each key, in a function that nothing else has run through."""
+    run = fresh_loop(body)
+    return Sample(lambda: run(keys, subject), len(keys))
+
+
+def by_buffer(built: Any, keys: Sequence[bytes]) -> Sample:
+    """One call for all keys of a buffer, the answers into a bytearray that is there already."""
+    out = bytearray(len(keys))
+    return Sample(lambda: built.might_contain_many(keys, out=out), len(keys))
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """No garbage collection, and one processor, where the system lets us choose."""
