@@ -6,11 +6,11 @@ import mmap
 import random
 
 from benchmarks.errors import WrongAnswersError
+from benchmarks.keys import CHUNK
 from filters import blocked, header
 
 HEADER_BYTES = 40
 PROBES = 6
-CHUNK = 1 << 24
 
 
 def half_full(size: int, seed: int) -> bytes:

@@ -10,25 +10,21 @@ from typing import Any
 
 import attrs
 
-from benchmarks import floor, large
-from benchmarks.bench import (
-    Bench,
-    Case,
-    Figures,
-    Group,
-    Settings,
-    by_buffer,
-    random_packed,
-)
+from benchmarks import floor
 from benchmarks.errors import UnavailableError, WrongAnswersError
+from benchmarks.kernels import large
+from benchmarks.kernels.bench import Bench, Case, Figures, Group, Settings
+from benchmarks.keys import random_packed
 from benchmarks.machine import HugePages
 from benchmarks.subjects import check_rate
-from benchmarks.timing import Sample, run_on
+from benchmarks.timing import Sample, by_buffer, run_on
 from filters import PackedKeys
 
 LINE_FILTERS = ("blocked", "rocksdb")
 KINDS = {"hit": True, "miss": False}
 EMPTY_CALL = "gc.is_tracked(key)"
+EMPTY_CALL_NAME = "an empty compiled call"
+LINE = "a random cache line"
 PREFETCH_DISTANCE = 128
 
 
@@ -54,7 +50,7 @@ def single_probes() -> Iterator[Case]:
             for kind, known in KINDS.items():
                 target = f"{kind}-shuffled" if shuffled else kind
                 measure = partial(_single, family=family, known=known, shuffled=shuffled)
-                yield Case(group, f"{family}, {kind}", measure, target)
+                yield Case(group, f"{family}, {kind}", measure, target, "abloom")
 
 
 def batches_of_lists() -> Iterator[Case]:
@@ -66,7 +62,7 @@ def batches_of_lists() -> Iterator[Case]:
     for family in LINE_FILTERS:
         for kind, known in KINDS.items():
             measure = partial(_list, family=family, known=known)
-            yield Case(group, f"{family}, {kind}", measure, "list")
+            yield Case(group, f"{family}, {kind}", measure, "list", "fastbloom_rs")
 
 
 def buffers() -> Iterator[Case]:
@@ -79,7 +75,7 @@ def buffers() -> Iterator[Case]:
     for family in LINE_FILTERS:
         for kind, known in KINDS.items():
             measure = partial(_buffer, family=family, known=known)
-            yield Case(group, f"{family}, {kind}", measure, "buffer")
+            yield Case(group, f"{family}, {kind}", measure, "buffer", EMPTY_CALL_NAME)
 
 
 def builds(settings: Settings) -> Iterator[Case]:
@@ -89,26 +85,28 @@ def builds(settings: Settings) -> Iterator[Case]:
         "cls.build(list); peer: a new abloom.BloomFilter and its update(list)",
     )
     for family in LINE_FILTERS:
-        yield Case(group, family, partial(_build, family=family, peer="abloom"), "build")
+        measure = partial(_build, family=family, peer="abloom")
+        yield Case(group, family, measure, "build", "abloom")
     group = Group(
         "Building binary fuse",
         "8 bits; peer: array('Q', map(xxh3_64_intdigest, list)), then allocate and populate of "
         "pyfusefilter's C; of a buffer: ours of fewer keys",
     )
     measure = partial(_build, family="binary-fuse", peer="pyfusefilter")
-    yield Case(group, "from a list", measure, "fuse-build")
+    yield Case(group, "from a list", measure, "fuse-build", "pyfusefilter")
     many, few = in_millions(settings.fuse_keys), in_millions(settings.keys)
     name = f"{many} keys of a buffer, beside {few}"
-    yield Case(group, name, fuse_of_many, "fuse-build-large")
+    yield Case(group, name, fuse_of_many, "fuse-build-large", few)
 
 
 def cuckoo() -> Iterator[Case]:
     """The cuckoo filter beside the blocked one."""
     group = Group("Cuckoo beside blocked", "build(list), might_contain(key); peer: blocked")
-    yield Case(group, "build", partial(_build, family="cuckoo", peer="blocked"), "cuckoo-build")
+    measure = partial(_build, family="cuckoo", peer="blocked")
+    yield Case(group, "build", measure, "cuckoo-build", "blocked")
     for kind, known in KINDS.items():
         measure = partial(_single, family="cuckoo", known=known, peer="blocked")
-        yield Case(group, kind, measure, "cuckoo-probe")
+        yield Case(group, kind, measure, "cuckoo-probe", "blocked")
 
 
 def large_filter(settings: Settings) -> Iterator[Case]:
@@ -118,8 +116,8 @@ def large_filter(settings: Settings) -> Iterator[Case]:
         "might_contain_many(PackedKeys, out=bytearray); peer: a random line of as much memory with "
         f"pages of the same kind, prefetched {PREFETCH_DISTANCE} ahead",
     )
-    yield Case(group, "in memory of the kernel's, huge pages", large_in_own_memory, "large")
-    yield Case(group, "a view of bytes, small pages", large_from_bytes, "large")
+    yield Case(group, "in memory of the kernel's, huge pages", large_in_own_memory, "large", LINE)
+    yield Case(group, "a view of bytes, small pages", large_from_bytes, "large", LINE)
 
 
 def threads() -> Iterator[Case]:
@@ -128,7 +126,7 @@ def threads() -> Iterator[Case]:
         "Two threads, one blocked filter",
         "might_contain_many(PackedKeys, out=bytearray), own keys and out each; peer: one thread",
     )
-    yield Case(group, "misses", two_threads, "threads")
+    yield Case(group, "misses", two_threads, "threads", "one thread")
 
 
 def size_of(settings: Settings) -> str:
@@ -246,7 +244,7 @@ def _list(bench: Bench, family: str, known: bool) -> Figures:
 def _buffer(bench: Bench, family: str, known: bool) -> Figures:
     """The empty call's best is the run's: its repeats beside the filter's and those alone."""
     figures = bench.measure(bench.ask_buffer(family, known), bench.empty_call())
-    return attrs.evolve(figures, peer=[*(figures.peer or ()), *bench.empty_calls])
+    return attrs.evolve(figures, peer=[*figures.peer, *bench.empty_calls])
 
 
 def _build(bench: Bench, family: str, peer: str) -> Figures:

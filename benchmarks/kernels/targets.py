@@ -2,32 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
-
-@attrs.frozen
-class Target:
-    """A bound on a ratio of two measured numbers.
-
-    The ratio is ours over the peer's, and at most ``limit``. Where ``at_least`` is set it is the
-    other way round: the peer's over ours, which says how many times as fast ours is.
-    """
-
-    limit: float
-    wording: str
-    at_least: bool = False
-
-    def ratio(self, ours: float, peer: float) -> float:
-        """What is held against the limit."""
-        return peer / ours if self.at_least else ours / peer
-
-    def is_met(self, ratio: float) -> bool:
-        """Whether a ratio is good enough; one that equals the limit is."""
-        return ratio >= self.limit if self.at_least else ratio <= self.limit
-
-    def __str__(self) -> str:
-        return f"{'>=' if self.at_least else '<='} {self.limit:g}"
-
+from benchmarks.rows import Target
 
 TARGETS = {
     "hit": Target(0.95, "a single probe that hits, keys in order: at most 0.95 x abloom"),

@@ -10,20 +10,22 @@ from typing import Any
 import attrs
 from xxhash import xxh3_64_intdigest
 
-from benchmarks import floor, large
-from benchmarks.bench import Bench, Case, Figures, Group, Settings, by_buffer, loop
+from benchmarks import floor
 from benchmarks.errors import UnavailableError, WrongAnswersError
-from benchmarks.machine import HugePages
-from benchmarks.rows_with_targets import (
+from benchmarks.kernels import large
+from benchmarks.kernels.bench import Bench, Case, Figures, Group, Settings
+from benchmarks.kernels.rows_with_targets import (
     KINDS,
+    LINE,
     LINE_FILTERS,
     PREFETCH_DISTANCE,
     in_large,
     random_lines,
     size_of,
 )
+from benchmarks.machine import HugePages
 from benchmarks.subjects import built_and_checked, ours
-from benchmarks.timing import Sample
+from benchmarks.timing import Sample, by_buffer, loop
 from filters import kernels
 
 OTHER_DISTANCES = (32, 64, 256)
@@ -48,8 +50,9 @@ def large_variants(settings: Settings) -> Iterator[Case]:
         f"The same filter of {size_of(settings)} in other memory",
         "might_contain_many(PackedKeys, out=bytearray); peer: a random line with such pages",
     )
-    yield Case(group, "view, lines on cache lines", partial(_aligned, huge=False))
-    yield Case(group, "view, on cache lines, huge pages", partial(_aligned, huge=True))
+    yield Case(group, "view, lines on cache lines", partial(_aligned, huge=False), peer=LINE)
+    measure = partial(_aligned, huge=True)
+    yield Case(group, "view, on cache lines, huge pages", measure, peer=LINE)
 
 
 def random_line_variants(settings: Settings) -> Iterator[Case]:
@@ -76,12 +79,14 @@ def calls() -> Iterator[Case]:
 
 def forms() -> Iterator[Case]:
     """Other ways to ask the blocked filter, and steps of what it does."""
-    group = Group("The blocked filter in other ways", "peer: what the row says")
+    group = Group("The blocked filter in other ways", "beside what the row says")
     for kind, known in KINDS.items():
-        yield Case(group, f"bound method, {kind}; abloom", partial(_bound, known=known))
+        measure = partial(_bound, known=known)
+        yield Case(group, f"bound method, {kind}", measure, peer="abloom")
     for kind, known in KINDS.items():
-        yield Case(group, f"list shuffled, {kind}; fastbloom_rs", partial(_list, known=known))
-    yield Case(group, "digests of a list; array('Q', map(xxh3, list))", digests_of_list)
+        measure = partial(_list, known=known)
+        yield Case(group, f"list shuffled, {kind}", measure, peer="fastbloom_rs")
+    yield Case(group, "digests of a list", digests_of_list, peer="array('Q', map(xxh3, list))")
     yield Case(group, "count_missing(digests); the goal: about 1 ns", verification)
 
 
@@ -126,7 +131,7 @@ def python_kernel(settings: Settings) -> Iterator[Case]:
         "ours: native; peer: python",
     )
     for form in ("build", *KINDS):
-        yield Case(group, form, partial(_both_kernels, form=form))
+        yield Case(group, form, partial(_both_kernels, form=form), peer="python")
 
 
 def digests_of_list(bench: Bench) -> Figures:
@@ -210,7 +215,7 @@ def _both_kernels(bench: Bench, form: str) -> Figures:
     native = _in_kernel(bench, "native", form)
     python = _in_kernel(bench, "python", form)
     figures = bench.measure(native, python)
-    times = min(figures.peer or [0.0]) / min(figures.ours)
+    times = min(figures.peer) / min(figures.ours)
     return attrs.evolve(figures, note=f"python takes {times:.0f} times as long")
 
 
