@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import pickle
+from array import array
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,11 +22,44 @@ BATCH = 4096
 
 
 @attrs.frozen
+class Storage:
+    """How something that was built is kept in a file, and opened again.
+
+    ``save`` writes a new file; ``load`` gives what is asked. Where ``held`` tells how many bytes
+    it takes in memory, that is its size, and not the file's.
+    """
+
+    save: Callable[[Any, Path], object]
+    load: Callable[[Path], Any]
+    held: Callable[[Any], int] | None = None
+    note: str = ""
+
+    def size(self, built: Any, path: Path) -> int:
+        """How many bytes it takes."""
+        return self.held(built) if self.held else path.stat().st_size
+
+
+def _pickled(built: Any, path: Path) -> None:
+    path.write_bytes(pickle.dumps(built))
+
+
+def _unpickled(path: Path) -> Any:
+    return pickle.loads(path.read_bytes())
+
+
+PICKLED = Storage(_pickled, _unpickled)
+
+
+@attrs.frozen
 class Subject:
     """Something that is built of keys and asked for keys.
 
     ``ask`` is the expression that asks ``subject`` for one ``key``; ``ask_batch`` asks it for a
-    list of keys, which is called ``key``, too.
+    list of keys, which is called ``key``, too. ``expected_fpr`` is None where nobody says what to
+    expect; its own error, as a share, is ``expected_error``, and ``requested`` says that it is
+    only what was asked for. ``build_note`` tells what a build is, where that is not plain. Who is
+    ``slow``, as what is written in Python, is measured over few keys only, and nobody over more
+    than its ``most_keys``.
     """
 
     name: str
@@ -30,7 +67,13 @@ class Subject:
     ask: str = "subject.might_contain(key)"
     ask_batch: str | None = None
     takes_packed: bool = False
-    expected_fpr: Callable[[Any], float] = lambda built: 0.0
+    expected_fpr: Callable[[Any], float | None] = lambda built: 0.0
+    expected_error: Callable[[float], float] = lambda expected: 0.0
+    requested: bool = False
+    storage: Storage = PICKLED
+    build_note: str = ""
+    slow: bool = False
+    most_keys: int | None = None
 
 
 def ours(kernel: ModuleType, family: str) -> Subject:
@@ -42,6 +85,10 @@ def ours(kernel: ModuleType, family: str) -> Subject:
         ask_batch="subject.might_contain_many(key)",
         takes_packed=True,
         expected_fpr=lambda built: float(built.expected_fpr),
+        storage=Storage(
+            lambda built, path: path.write_bytes(built.to_bytes()),
+            lambda path: cls.from_bytes(path.read_bytes()),
+        ),
     )
 
 
@@ -53,18 +100,28 @@ def builtin_set() -> Subject:
 def built_and_checked(subject: Subject, present: list[bytes], absent: list[bytes]) -> Any:
     """What the subject builds of the keys that are present, once its answers are found right."""
     built = subject.build(present)
-    for form, answers in all_answers(subject, built, present):
-        missed = len(answers) - sum(answers)
+    check_keys(subject, built, present)
+    rate = check_forms(subject, built, absent) / len(absent)
+    check_rate(subject.name, rate, subject.expected_fpr(built) or 0.0, len(absent))
+    return built
+
+
+def check_keys(subject: Subject, built: Any, keys: list[bytes]) -> None:
+    """Refuse a subject that denies a key it was built of, asked in whatever form."""
+    for form, answers in all_answers(subject, built, keys):
+        missed = len(keys) - sum(answers)
         if missed:
             raise WrongAnswersError(
-                f"{subject.name} denies {missed} of its {len(answers)} keys, {form}"
+                f"{subject.name} denies {missed} of its {len(keys)} keys, {form}"
             )
-    strangers = dict(all_answers(subject, built, absent))
-    if len(set(map(bytes, strangers.values()))) > 1:
-        raise WrongAnswersError(f"{subject.name} answers otherwise {', '.join(strangers)}")
-    rate = sum(strangers["one by one"]) / len(absent)
-    check_rate(subject.name, rate, subject.expected_fpr(built), len(absent))
-    return built
+
+
+def check_forms(subject: Subject, built: Any, keys: list[bytes]) -> int:
+    """Refuse a subject whose answers depend on the form of the question; how many it let pass."""
+    answers = dict(all_answers(subject, built, keys))
+    if len(set(map(bytes, answers.values()))) > 1:
+        raise WrongAnswersError(f"{subject.name} answers otherwise {', '.join(answers)}")
+    return sum(answers["one by one"])
 
 
 def all_answers(
@@ -76,8 +133,7 @@ def all_answers(
         some = fresh_answers(subject.ask_batch)(batches(keys), built)
         yield "in batches", [bool(answer) for batch in some for answer in batch]
     if subject.takes_packed:
-        packed = PackedKeys(b"".join(keys), width=len(keys[0]))
-        yield "by buffer", built.might_contain_many(packed, out=bytearray(len(keys)))
+        yield "by buffer", built.might_contain_many(packed(keys), out=bytearray(len(keys)))
 
 
 def check_rate(name: str, rate: float, expected: float, strangers: int) -> None:
@@ -92,3 +148,11 @@ def check_rate(name: str, rate: float, expected: float, strangers: int) -> None:
 def batches(keys: list[bytes]) -> list[list[bytes]]:
     """The keys cut into batches."""
     return [keys[start : start + BATCH] for start in range(0, len(keys), BATCH)]
+
+
+def packed(keys: Sequence[bytes]) -> PackedKeys:
+    """The keys in one buffer, by their width where all have the same."""
+    data, widths = b"".join(keys), set(map(len, keys))
+    if len(widths) == 1 and 0 not in widths:
+        return PackedKeys(data, width=widths.pop())
+    return PackedKeys(data, offsets=array("q", accumulate(map(len, keys), initial=0)))
