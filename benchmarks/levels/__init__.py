@@ -1,0 +1,96 @@
+"""``python -m benchmarks levels``: which filter on which level, for which memory.
+
+Five levels, each with four times as many keys as the one above, are filled in one database for each
+configuration: the same keys, looked up in the same order. A run is one table, written as a
+compaction into its level would write it, so every level carries the filter that is configured for
+it. In a live store that need not be so: a table that moves down without being merged keeps the
+filter of the level it was written for, and ``db.filters()`` shows it among the ``drifted`` ones.
+Level 0 is empty. Blocks are not compressed, and have 4 KiB.
+
+Before a database is even filled, what lookups will read is predicted and written to a file: from
+what the configuration says and how many keys each level is to have, and not from any filter that
+was built. A key that is nowhere comes to every level, for all runs reach over all of it, and reads
+a block there as often as ``filters.sizing`` expects of the level's filter, or always where there is
+none. A key on a level reads one block there, and on each level above as a stranger does.
+
+Then keys are looked up with ``db.get``, every answer is checked, and ``db.stats()`` tells how many
+blocks each level was asked for, from cache or from storage. Intervals hold 95 %: Wilson's for a
+level; for all levels together these, added up as independent ones (MOVER). ``sigmas`` are the
+distance from the prediction in standard errors, or, where few reads are expected and counts are
+lopsided, as many errors as would be as unlikely. They count two kinds of chance: that of so many
+lookups, and that of one filter among its kind, since a blocked filter of some hundred keys easily
+has a rate a tenth above or below what is typical. A row is UNEXPECTED where the blocks that were
+read in vain are more than four standard errors away, and more than 15 % too: what is closer than
+that would not change a choice. LevelDB's filters have sizes at which they are worse than their
+typical rate; with one of these a row may well be marked.
+
+Time is the processor's, for keys that were looked up before, with all blocks in memory: the best of
+five repeats or more, in which absent and present keys take turns. Configurations come one after the
+other, each with a database of its own, so what disturbs the machine for long hits them differently.
+What a lookup takes from flash or disk is that time, and 100 us or 10 ms for each block it reads:
+this is arithmetic on two measured numbers, and not measured itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+
+from benchmarks.levels import settings as given
+from benchmarks.levels import table
+from benchmarks.levels.bench import Bench
+from benchmarks.levels.budget import PART, READS
+from benchmarks.levels.configurations import Configuration, all_configurations
+from benchmarks.levels.outcome import rows_of
+from benchmarks.levels.settings import Settings
+from benchmarks.parts import Part, Size, Unit
+from benchmarks.rows import Row
+
+# What a configuration takes: to write a key, to look one up, and to time it once.
+PER_KEY, PER_LOOKUP = 3e-6, 4.5e-6
+
+
+class LevelsPart(Part):
+    """Which filter at which level, for which memory."""
+
+    name = PART
+    help = "which filter on which level, for which memory"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The user's own configurations, and how many keys."""
+        given.add_arguments(parser)
+
+    def settings(self, size: Size, options: argparse.Namespace) -> Settings:
+        """How much is measured; ValueError for a wrong option."""
+        return given.settings_of(size, options)
+
+    def units(self, settings: Settings) -> list[Unit]:
+        """A unit for each configuration."""
+        return [unit(each, settings) for each in all_configurations(settings)]
+
+    def bench(self, settings: Settings, directory: Path) -> AbstractContextManager[Bench]:
+        """The data, made when it is asked for, and a place for databases."""
+        return nullcontext(Bench(settings, directory))
+
+    def text(self, rows: Sequence[Row]) -> Iterator[str]:
+        """Configurations, levels, and what to use for a memory."""
+        yield from table.lines(rows)
+
+    def summary(self, rows: Sequence[Row]) -> Iterator[str]:
+        """A line for each configuration."""
+        yield from table.summary(rows)
+
+
+def unit(configuration: Configuration, settings: Settings) -> Unit:
+    """The unit that measures a configuration."""
+    lookups = settings.absent + settings.present + 2 * settings.repeats * settings.timed
+    seconds = PER_KEY * settings.keys + PER_LOOKUP * lookups
+    row = Row(part=PART, group=READS, name="", subject=configuration.name)
+    return Unit(row, partial(_measured, configuration), seconds)
+
+
+def _measured(configuration: Configuration, bench: Bench) -> Iterator[Row]:
+    yield from rows_of(bench.measured(configuration), bench.data)

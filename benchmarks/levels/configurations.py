@@ -1,0 +1,140 @@
+"""The configurations that are compared: which policy on which level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+import attrs
+
+import policies
+from benchmarks.errors import UnavailableError
+from benchmarks.levels.allocation import proportional_rates
+from benchmarks.levels.settings import Settings
+from filters.blocked import ADVISED_BITS_PER_KEY
+from filters.errors import FilterError
+from lsm.options import LEVELS as ALL_LEVELS
+from policies import FilterPolicy, LevelPolicies
+from policies.builtin import BUILTIN
+from policies.config import Choice
+
+EXAMPLE = "examples/lsm.toml"
+ROOT = Path(__file__).parents[2]
+
+Counts = Mapping[int, int]
+"""How many keys each level has."""
+
+
+@attrs.frozen
+class Configuration:
+    """A name and, for levels with so many keys, a policy each. ``is_few``: in a quick run, too."""
+
+    name: str
+    choose: Callable[[Counts], LevelPolicies] = attrs.field(repr=False)
+    is_few: bool = False
+
+
+def all_configurations(settings: Settings) -> list[Configuration]:
+    """Ours, installed plug-ins at their defaults, and the user's own."""
+    ours = [each for each in _ours() if each.is_few or not settings.few]
+    own = [Configuration(file, partial(_load, Path(file))) for file in settings.files]
+    return [*ours, *_plug_ins(), *own]
+
+
+def described(chosen: LevelPolicies, counts: Counts) -> str:
+    """What the levels carry, in a line."""
+    told = []
+    for text, run in groupby(counts, key=lambda level: policy_text(chosen, level)):
+        levels = list(run)
+        where = f"{levels[0]}" if len(levels) == 1 else f"{levels[0]}-{levels[-1]}"
+        told.append(f"{where} {text}")
+    if chosen.optimize_filters_for_hits:
+        told.append("optimize_filters_for_hits")
+    return "; ".join(told)
+
+
+def policy_text(chosen: LevelPolicies, level: int) -> str:
+    """A level's policy and its parameters as somebody would say them."""
+    params = {name: value for name, value in chosen[level].params().items() if value is not True}
+    layout = "" if chosen.layout(level) == "table" else f"layout={chosen.layout(level)}"
+    words = [chosen[level].name, *(f"{name}={value}" for name, value in params.items()), layout]
+    return " ".join(filter(None, words))
+
+
+def _ours() -> list[Configuration]:
+    fuse_8 = policies.create("binary-fuse", fingerprint_bits=8)
+    fuse_16 = policies.create("binary-fuse", fingerprint_bits=16)
+    blocked = {bits: policies.create("blocked", bits_per_key=bits) for bits in (6, 10, 14)}
+    classic = {bits: policies.create("classic", bits_per_key=bits) for bits in (6, 10, 14)}
+    return [
+        _levels("none", {1: policies.create("none")}, few=True),
+        *(_levels(f"blocked {bits}", {1: blocked[bits]}, few=bits == 10) for bits in blocked),
+        *(_levels(f"classic {bits}", {1: classic[bits]}, few=bits == 10) for bits in classic),
+        _levels("rocksdb 10", {1: policies.create("rocksdb", bits_per_key=10)}),
+        _levels("leveldb 10", {1: policies.create("leveldb", bits_per_key=10)}),
+        _levels("counting 10", {1: policies.create("counting", counters_per_key=10)}),
+        _levels("cuckoo 12", {1: policies.create("cuckoo", fingerprint_bits=12)}, few=True),
+        _levels("binary-fuse 8", {1: fuse_8}, few=True),
+        _levels("binary-fuse 16", {1: fuse_16}),
+        _more_above("classic", 6),
+        _more_above("classic", 10, few=True),
+        _more_above("blocked", 10),
+        _levels("more above: binary-fuse", {1: fuse_16, 4: fuse_8}),
+        _levels("mixed", {1: blocked[14], 4: fuse_8}, few=True),
+        _levels("hits-only", {1: blocked[10]}, few=True, hits_only=True),
+        _levels("none above", {1: policies.create("none"), 4: blocked[10]}),
+        Configuration(EXAMPLE, partial(_load, ROOT / EXAMPLE)),
+    ]
+
+
+def _levels(
+    name: str, chosen: Mapping[int, FilterPolicy], *, few: bool = False, hits_only: bool = False
+) -> Configuration:
+    """From each of these levels down to the next, the policy that stands there."""
+    first = min(chosen)
+    choices = tuple(
+        Choice(chosen[max((at for at in chosen if at <= level), default=first)])
+        for level in range(ALL_LEVELS)
+    )
+    selected = LevelPolicies(choices, hits_only)
+    return Configuration(name, lambda counts: selected, few)
+
+
+def _more_above(family: str, bits: int, *, few: bool = False) -> Configuration:
+    """Rates in proportion to the keys of the levels, in the memory of so many bits on all."""
+    name = f"more above: {family} {bits}"
+    return Configuration(name, partial(_proportional, name, family, bits), few)
+
+
+def _proportional(name: str, family: str, bits: int, counts: Counts) -> LevelPolicies:
+    most = ADVISED_BITS_PER_KEY if family == "blocked" else None
+    rates = proportional_rates(family, counts, bits, most)
+    chosen = {level: policies.create(family, fpr=rate) for level, rate in rates.items()}
+    return _levels(name, chosen).choose(counts)
+
+
+def _plug_ins() -> list[Configuration]:
+    builtin = {cls.name for cls in BUILTIN}
+    names = (name for name in policies.available() if name not in builtin)
+    return [Configuration(name, partial(_plug_in, name)) for name in names]
+
+
+def _plug_in(name: str, counts: Counts) -> LevelPolicies:
+    """The plug-in at its default on every level; UnavailableError says why it cannot be."""
+    try:
+        return LevelPolicies.uniform(policies.create(name), ALL_LEVELS)
+    except FilterError as error:
+        raise UnavailableError(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise UnavailableError(
+            f"{name} cannot be made without parameters ({error}): name it in a --configuration"
+        ) from error
+
+
+def _load(file: Path, counts: Counts) -> LevelPolicies:
+    try:
+        return policies.load(file, levels=ALL_LEVELS)
+    except OSError as error:
+        raise UnavailableError(f"{file} cannot be read ({error.strerror})") from error

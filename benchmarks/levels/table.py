@@ -1,0 +1,142 @@
+"""The levels' rows as a terminal shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.levels.budget import ALL, BITS, BYTES, MEMORY, READS, frontier
+from benchmarks.levels.data import ABSENT, PRESENT
+from benchmarks.levels.outcome import STORAGES, TIME
+from benchmarks.rows import UNEXPECTED, Row, number
+from benchmarks.text import aligned, markdown
+
+LABEL = 46
+MARK = "!"
+
+
+class Table:
+    """The rows by what they are of."""
+
+    def __init__(self, rows: Sequence[Row]):
+        self._rows = {
+            (row.group, row.name, row.subject, *row.at.values()): row
+            for row in rows
+            if row.value is not None
+        }
+        self.rows = list(self._rows.values())
+        self.subjects = list(dict.fromkeys(row.subject for row in rows if row.value is not None))
+        self.levels = [
+            str(level)
+            for level in dict.fromkeys(row.at.get("level") for row in rows)
+            if level not in (None, ALL)
+        ]
+        self.missing = [row for row in rows if row.value is None]
+
+    def row(self, group: str, name: str, subject: str, at: str = ALL) -> Row | None:
+        """A row, or None."""
+        return self._rows.get((group, name, subject, at))
+
+    def cell(self, group: str, name: str, subject: str, at: str = ALL) -> str:
+        """A row's number, marked where it was not expected."""
+        row = self.row(group, name, subject, at)
+        if row is None:
+            return "-"
+        return number(row.value) + (MARK if row.verdict == UNEXPECTED else "")
+
+    def expected(self, name: str, subject: str) -> str:
+        """What was predicted."""
+        row = self.row(READS, name, subject)
+        return number(row.expected) if row and row.expected is not None else "-"
+
+
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Everything: configurations, levels, what to use for a memory, and what was not measured."""
+    table = Table(rows)
+    if table.subjects:
+        yield from _configurations(table)
+        yield from _levels(table)
+        yield from _budgets(rows)
+    yield from (f"  {row.subject}: {row.verdict}: {row.reason}" for row in table.missing)
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each configuration, and what to use for a memory."""
+    table = Table(rows)
+    if table.subjects:
+        yield from _figures(table)
+        yield from _budgets(rows)
+
+
+def documented(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each configuration, as ``docs/benchmarks.md`` has it."""
+    heads = ["", "bytes", "bits/key", "predicted", "absent", "present"]
+    heads += [f"us, {storage.split(',')[0]}" for storage in STORAGES]
+    yield from markdown([heads, *_numbers(Table(rows))])
+
+
+def _configurations(table: Table) -> Iterator[str]:
+    yield from _figures(table)
+    yield ""
+    yield "What their levels carry"
+    for subject in table.subjects:
+        row = table.row(MEMORY, BYTES, subject)
+        yield f"  {subject[:LABEL]:<{LABEL}} {row.note if row else ''}".rstrip()
+
+
+def _figures(table: Table) -> Iterator[str]:
+    times = [f"us {storage.split(',')[0]}" for storage in STORAGES]
+    yield ""
+    yield "Which filter on which level: memory of all filters, blocks read per lookup, and its time"
+    lines = [
+        ["", "", "", "absent,", "absent,", "present,", *("absent," for _ in STORAGES)],
+        [
+            "",
+            "bytes",
+            "bits/key",
+            "predicted",
+            "blocks",
+            "blocks",
+            *times,
+        ],
+    ]
+    yield from aligned([*lines, *_numbers(table)])
+    yield "  in memory: measured; flash and disk: the same, and 100 us or 10 ms for each block read"
+    if any(row.verdict == UNEXPECTED for row in table.rows):
+        yield f"  {MARK}: neither chance nor what one filter differs from the next explains it"
+
+
+def _numbers(table: Table) -> Iterator[list[str]]:
+    """The numbers of each configuration, its name first."""
+    for subject in table.subjects:
+        yield [
+            subject,
+            table.cell(MEMORY, BYTES, subject),
+            table.cell(MEMORY, BITS, subject),
+            table.expected(ABSENT, subject),
+            table.cell(READS, ABSENT, subject),
+            table.cell(READS, PRESENT, subject),
+            *(table.cell(TIME, ABSENT, subject, storage) for storage in STORAGES),
+        ]
+
+
+def _levels(table: Table) -> Iterator[str]:
+    for name in (ABSENT, PRESENT):
+        yield ""
+        yield f"Blocks read per lookup of {'an' if name == ABSENT else 'a'} {name}, by level"
+        heads = (f"level {level}" for level in table.levels)
+        lines = [["", *heads, "all", "predicted", "us memory"]]
+        for subject in table.subjects:
+            cells = (table.cell(READS, name, subject, level) for level in (*table.levels, ALL))
+            time = table.cell(TIME, name, subject, "memory")
+            lines.append([subject, *cells, table.expected(name, subject), time])
+        yield from aligned(lines)
+
+
+def _budgets(rows: Sequence[Row]) -> Iterator[str]:
+    yield ""
+    yield "What to use for a memory: the fewest blocks read for an absent key, for every budget"
+    for each in frontier(rows):
+        yield (
+            f"  from {number(each.bits_per_key):>5} bits a key ({each.bytes:>11,.0f} bytes) on: "
+            f"{number(each.blocks):>8} blocks, {each.subject}"
+        )
