@@ -2,152 +2,292 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from benchmarks.bench import Group
+import attrs
+
 from benchmarks.engine import reads
-from benchmarks.engine.bench import Bench
-from benchmarks.engine.engines import OURS, PLYVEL
+from benchmarks.engine.bench import MOST_READ, Bench
+from benchmarks.engine.engines import (
+    ALL,
+    ONE_OF_OURS,
+    PLYVEL,
+    THAT_MERGE,
+    THAT_REPLAY,
+    WITH_A_LOG,
+)
+from benchmarks.engine.ours import OURS
 from benchmarks.engine.reads import Read
-from benchmarks.engine.rows import Case, Figures
+from benchmarks.engine.settings import Scale
+from benchmarks.engine.targets import TARGETS
+from benchmarks.errors import UnavailableError
+from benchmarks.rows import FAILED, NOT_MEASURED, Row, timed
 from lsm.options import MIB
 
-BLOCKED = OURS[0]
+PART = "engine"
 NANO, MICRO, MILLI = 1e9, 1e6, 1e3
 
+
+@attrs.frozen
+class Group:
+    """Rows under one heading, which says what is measured."""
+
+    title: str
+    what: str
+
+
 WRITING = Group("Writing", "wall clock, with all that a writer has to wait for")
-LOOKING_UP = Group("Looking up", "everything merged, all blocks in the cache; in random order")
-RANGES = Group("Ranges", "the same databases")
-OPENING = Group("Opening", "wall clock, lsm.DB(path) until it returns")
+COMPACTED = Group(
+    "Looking up, compacted", "everything merged, all blocks in the cache; in random order"
+)
+FILLED = Group(
+    "Looking up, five levels",
+    "the same entries in five runs, each 3.5 times the one above, on the levels 1 to 5",
+)
+RANGES = Group("Ranges", "everything merged, all blocks in the cache")
+OPENING = Group("Opening", "wall clock, until the database can be asked")
 DISTURBED = Group(
     "Lookups while everything is merged", "present keys, compact_range() in another thread"
 )
 COSTS = Group("What it takes", "compact_range() after the load, and what it leaves")
-
-READS = (
-    (LOOKING_UP, reads.ABSENT, "absent", OURS),
-    (LOOKING_UP, reads.PRESENT, "present", OURS),
-    (LOOKING_UP, reads.MANY, None, (BLOCKED,)),
-    (LOOKING_UP, reads.SNAPSHOT, None, (BLOCKED,)),
-    (RANGES, reads.FORWARDS, "iteration", (BLOCKED,)),
-    (RANGES, reads.BACKWARDS, None, (BLOCKED,)),
-    (RANGES, reads.SEEK, None, (BLOCKED,)),
-    (RANGES, reads.PREFIX, None, (BLOCKED,)),
-)
-PERCENTILES = (50, 99, 99.9, 100)
+GROUPS = (WRITING, COMPACTED, FILLED, RANGES, OPENING, DISTURBED, COSTS)
 
 
-def all_cases() -> list[Case]:
-    """Every row there is."""
-    return [*writing(), *reading(), *opening(), *disturbed(), *costs()]
+@attrs.frozen
+class Figures:
+    """By engine what was measured of it, in the row's unit, one number per repeat; and remarks."""
+
+    taken: Mapping[str, Sequence[float]]
+    notes: Mapping[str, str] = {}
+
+
+@attrs.frozen
+class Case:
+    """A row for each of these engines: how they are measured, and the target ours is held to.
+
+    ``seconds`` is about what it takes; making what several cases need counts with the first.
+    """
+
+    group: Group
+    name: str
+    unit: str
+    measure: Callable[[Bench], Figures] = attrs.field(repr=False)
+    engines: tuple[str, ...] = ALL
+    target: str | None = None
+    large: bool = False
+    seconds: Callable[[Scale], float] = attrs.field(default=lambda scale: 0.01, repr=False)
+
+    def row(self, keys: int) -> Row:
+        """What its rows have in common."""
+        return Row(
+            part=PART, group=self.group.title, name=self.name, subject="", at={"n": keys},
+            unit=self.unit,
+        )  # fmt: skip
+
+    def rows(self, bench: Bench) -> Iterator[Row]:
+        """A row for each engine, also for those that cannot be measured or failed."""
+        try:
+            figures, unavailable = self.measure(bench), ""
+        except UnavailableError as error:
+            figures, unavailable = Figures({}), str(error)
+        for name in self.engines:
+            row = attrs.evolve(self.row(bench.scale.keys), subject=name)
+            if name in bench.missing:
+                yield attrs.evolve(row, verdict=NOT_MEASURED, reason=bench.missing[name])
+            elif name in bench.failed:
+                yield attrs.evolve(row, verdict=FAILED, reason=bench.failed[name])
+            elif name not in figures.taken:
+                yield attrs.evolve(row, verdict=NOT_MEASURED, reason=unavailable)
+            else:
+                yield self._measured(row, bench, figures)
+
+    def _measured(self, row: Row, bench: Bench, figures: Figures) -> Row:
+        remarks = (
+            figures.notes.get(row.subject),
+            bench.engines[row.subject].remarks.get(self.name),
+        )
+        row = attrs.evolve(row, note="; ".join(filter(None, remarks)))
+        if row.subject == PLYVEL:
+            return timed(row, figures.taken[PLYVEL])
+        if self.target and bench.scale.judged and row.subject in OURS:
+            row = attrs.evolve(row, target=TARGETS[self.target])
+        peer = () if PLYVEL in bench.failed else figures.taken.get(PLYVEL, ())
+        peer = peer if all(peer) else ()  # LevelDB counts whole MiB
+        row = timed(
+            attrs.evolve(row, peer=PLYVEL if peer else ""), figures.taken[row.subject], peer
+        )
+        if row.verdict == NOT_MEASURED:
+            why = bench.missing.get(PLYVEL) or bench.failed.get(PLYVEL, "")
+            row = attrs.evolve(row, reason=f"no ratio: {why}")
+        return row
+
+
+def all_cases(scale: Scale) -> list[Case]:
+    """Every row there is with so many keys."""
+    cases = [*writing(), *looking_up(), *ranges(), *opening(), *disturbed(), *costs()]
+    if not scale.large:
+        return cases
+    return [
+        attrs.evolve(case, engines=tuple(name for name in case.engines if name in ONE_OF_OURS))
+        for case in cases
+        if case.large
+    ]
 
 
 def writing() -> Iterator[Case]:
     """Putting, in batches and one by one."""
-    for ours in OURS:
-        yield Case(WRITING, "put in a batch of 1000", "us", _load, ours, PLYVEL, "load")
-    for sync in (False, True):
-        name = "put with sync=True" if sync else "put, one by one"
-        yield Case(WRITING, name, "us", partial(_puts, sync=sync), BLOCKED, PLYVEL)
+    yield Case(
+        WRITING, "put in a batch of 1000", "us", _load, target="load", large=True,
+        seconds=lambda scale: (4e-5 if scale.large else 2e-5) * scale.keys * scale.writes,
+    )  # fmt: skip
+    yield Case(
+        WRITING, "put, one by one", "us", partial(_puts, sync=False),
+        seconds=lambda scale: 2.6e-5 * scale.puts * scale.repeats,
+    )  # fmt: skip
+    yield Case(
+        WRITING, "put with sync=True", "us", partial(_puts, sync=True),
+        seconds=lambda scale: 1e-3 * scale.sync_puts * scale.repeats,
+    )  # fmt: skip
 
 
-def reading() -> Iterator[Case]:
-    """Lookups and ranges."""
-    for group, read, target, engines in READS:
-        for ours in engines:
-            yield Case(group, read.name, "ns", partial(_read, read=read), ours, PLYVEL, target)
+def looking_up() -> Iterator[Case]:
+    """Lookups, where everything is on one level and where it is on five."""
+    merged, filled = partial(_lookups, COMPACTED, _read), partial(_lookups, FILLED, _read_filled)
+    yield merged(
+        reads.ABSENT, target="absent", large=True,
+        seconds=lambda scale: 2 + 3e-5 * scale.keys + 2e-5 * scale.probes,
+    )  # fmt: skip
+    yield merged(
+        reads.PRESENT, target="present", large=True, seconds=lambda scale: 8e-5 * scale.probes
+    )
+    yield merged(reads.MANY, large=True, seconds=lambda scale: 8e-5 * scale.probes)
+    yield merged(reads.SNAPSHOT, seconds=lambda scale: 8e-5 * scale.probes)
+    yield filled(
+        reads.ABSENT, large=True,
+        seconds=lambda scale: 0.2 + 1.2e-5 * scale.keys + 5e-5 * scale.probes,
+    )  # fmt: skip
+    yield filled(reads.PRESENT, large=True, seconds=lambda scale: 1.2e-4 * scale.probes)
+
+
+def ranges() -> Iterator[Case]:
+    """Iterating, seeking and scanning."""
+    ranged = partial(_lookups, RANGES, _read, engines=ONE_OF_OURS)
+    yield ranged(
+        reads.FORWARDS, target="iteration", large=True,
+        seconds=lambda scale: scale.keys * (4e-6 + 1.2e-6 * scale.passes),
+    )  # fmt: skip
+    yield ranged(reads.BACKWARDS, seconds=lambda scale: scale.keys * (4e-6 + 1.2e-6 * scale.passes))
+    yield ranged(reads.SEEK, seconds=lambda scale: 1.5e-4 * scale.ranges)
+    yield ranged(reads.PREFIX, seconds=lambda scale: 2.7e-4 * scale.ranges + 5e-7 * scale.keys)
 
 
 def opening() -> Iterator[Case]:
     """Opening, with little and with much in the log."""
-    yield Case(OPENING, "with an empty log", "ms", _open, BLOCKED, PLYVEL, "opening")
-    name = "replaying a log into a table, per entry"
-    yield Case(OPENING, name, "us", _replay, BLOCKED, PLYVEL, "replay")
-    yield Case(OPENING, "closed right after the load", "ms", _reopen, BLOCKED, PLYVEL)
+    yield Case(OPENING, "with an empty log", "ms", _open, target="opening", large=True)
+    yield Case(
+        OPENING, "replaying a log into a table, per entry", "us", _replay, THAT_REPLAY,
+        target="replay", seconds=lambda scale: 1e-5 * scale.keys * scale.writes,
+    )  # fmt: skip
+    yield Case(OPENING, "closed right after the load", "ms", _reopen, WITH_A_LOG, large=True)
 
 
 def disturbed() -> Iterator[Case]:
     """Latencies beside background work."""
-    for percent in PERCENTILES:
-        name = f"p{percent:g} of a get" if percent < 100 else "the slowest get"
-        measure = partial(_latency, percent=percent)
-        yield Case(DISTURBED, name, "us", measure, BLOCKED, PLYVEL)
+    name, measure = "p50 of a get", partial(_latency, percent=50)
+    yield Case(DISTURBED, name, "us", measure, THAT_MERGE, seconds=lambda scale: 2e-5 * scale.keys)
+    for percent, name in ((99, "p99 of a get"), (99.9, "p99.9 of a get"), (100, "the slowest get")):
+        yield Case(DISTURBED, name, "us", partial(_latency, percent=percent), THAT_MERGE)
 
 
 def costs() -> Iterator[Case]:
     """Time, bytes and memory."""
-    for ours in OURS:
-        yield Case(COSTS, "compact_range()", "s", _merge, ours, PLYVEL)
-    yield Case(COSTS, "bytes to tables per byte written", "x", _amplification, BLOCKED, PLYVEL)
-    yield Case(COSTS, "on disk", "MiB", _disk, BLOCKED, PLYVEL)
-    for ours in OURS:
-        measure = partial(_memory, ours=ours)
-        yield Case(COSTS, "in memory after reading every key", "MiB", measure, ours, PLYVEL)
+    yield Case(COSTS, "compact_range()", "s", _merge, WITH_A_LOG, large=True)
+    name = "bytes to tables per byte written"
+    yield Case(COSTS, name, "x", _amplification, WITH_A_LOG, large=True)
+    yield Case(COSTS, "on disk", "MiB", _disk, large=True)
+    yield Case(COSTS, "in memory after reading every key", "MiB", _memory, large=True)
+
+
+def _lookups(group: Group, measure: Callable[..., Figures], read: Read, **more: Any) -> Case:
+    return Case(group, read.name, "ns", partial(measure, read=read), **more)
 
 
 def _load(bench: Bench) -> Figures:
-    return Figures(_per(bench.loaded, MICRO / bench.settings.keys))
+    return Figures(_times(bench.loaded, MICRO / bench.scale.keys))
 
 
 def _puts(bench: Bench, *, sync: bool) -> Figures:
-    pairs = bench.data.pairs[: bench.settings.sync_puts if sync else bench.settings.puts]
-    return Figures(_per(bench.single_puts(pairs, sync=sync), MICRO / len(pairs)))
+    pairs = bench.data.pairs[: bench.scale.sync_puts if sync else bench.scale.puts]
+    return Figures(_times(bench.single_puts(pairs, sync=sync), MICRO / len(pairs)))
 
 
 def _read(bench: Bench, *, read: Read) -> Figures:
     return Figures(bench.read(read))
 
 
+def _read_filled(bench: Bench, *, read: Read) -> Figures:
+    without = (name for name, engine in bench.engines.items() if not engine.has_levels)
+    return Figures(bench.read_filled(read), dict.fromkeys(without, "it has no levels: one tree"))
+
+
 def _open(bench: Bench) -> Figures:
-    return Figures(_per(bench.opened, MILLI))
+    return Figures(_times(bench.opened, MILLI))
 
 
 def _replay(bench: Bench) -> Figures:
-    return Figures(_per(bench.replayed, MICRO / bench.settings.keys))
+    return Figures(_times(bench.replayed, MICRO / bench.scale.keys))
 
 
 def _reopen(bench: Bench) -> Figures:
-    found = bench.reopenings()
-    sizes = (
-        f"{name} {' and '.join(f'{each.log_bytes / MIB:.1f}' for each in reopenings)} MiB"
-        for name, reopenings in found.items()
+    found = bench.reopened
+    notes = {
+        name: f"to replay: {' and '.join(f'{each.log_bytes / MIB:.1f}' for each in some)} MiB"
+        for name, some in found.items()
+    }
+    return Figures(
+        {name: [each.seconds * MILLI for each in some] for name, some in found.items()}, notes
     )
-    seconds = {name: [each.seconds for each in reopenings] for name, reopenings in found.items()}
-    return Figures(_per(seconds, MILLI), f"to replay: {'; '.join(sizes)}")
 
 
 def _latency(bench: Bench, *, percent: float) -> Figures:
-    found = {name: taken for name, (_, taken) in bench.disturbed.items()}
-    taken = {name: [each.percentile(percent) / 1e3] for name, each in found.items()}
-    gets = (
-        f"{name} {len(each.nanoseconds):,} gets in {each.seconds:.2f} s"
+    found = bench.disturbed
+    notes = {
+        name: f"{len(each.nanoseconds):,} gets in {each.seconds:.2f} s"
         for name, each in found.items()
-    )
-    return Figures(taken, "; ".join(gets) if percent == PERCENTILES[0] else "")
+    }
+    return Figures({name: [each.percentile(percent) / 1e3] for name, each in found.items()}, notes)
 
 
 def _merge(bench: Bench) -> Figures:
-    return Figures({name: [each.seconds] for name, each in bench.merged.items()})
+    found = bench.merged.items()
+    return Figures({name: [each.seconds for each in some] for name, some in found})
 
 
 def _amplification(bench: Bench) -> Figures:
-    note = "tables of load and compact_range(); logs come on top"
-    return Figures({name: [each.amplification] for name, each in bench.merged.items()}, note)
+    found = {
+        name: [each.amplification for each in some if each.amplification is not None]
+        for name, some in bench.merged.items()
+    }
+    return Figures({name: some for name, some in found.items() if some})
 
 
 def _disk(bench: Bench) -> Figures:
-    return Figures({name: [each.disk_bytes / MIB] for name, each in bench.merged.items()})
+    found = bench.merged.items()
+    return Figures({name: [each.disk_bytes / MIB for each in some] for name, some in found})
 
 
-def _memory(bench: Bench, *, ours: str) -> Figures:
+def _memory(bench: Bench) -> Figures:
     found = bench.memory
-    note = (
-        f"and {found[ours].mapped / MIB:.0f} MiB of mapped files; "
-        f"allowed: {bench.engines[ours].memory_allowed}"
-    )
-    return Figures({name: [each.own / MIB] for name, each in found.items()}, note)
+    some = f"after a million of {bench.scale.keys:,}; " if bench.scale.keys > MOST_READ else ""
+    notes = {
+        name: f"{some}and {each.mapped / MIB:.0f} MiB of mapped files; allowed: "
+        f"{bench.engines[name].memory_allowed}"
+        for name, each in found.items()
+    }
+    return Figures({name: [each.own / MIB] for name, each in found.items()}, notes)
 
 
-def _per(seconds: dict[str, list[float]], factor: float) -> dict[str, list[float]]:
+def _times(seconds: Mapping[str, Sequence[float]], factor: float) -> dict[str, list[float]]:
     return {name: [each * factor for each in taken] for name, taken in seconds.items()}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TypeVar
 
-from benchmarks.bench import Keys
-from benchmarks.engine.settings import Settings
+from benchmarks.engine.settings import Scale
+from benchmarks.filled_levels import dealt
+from benchmarks.keys import KEY_BYTES, random_bytes
 
 VALUE_BYTES = 100
 RANGE_ENTRIES = 10
+LEVELS, GROWTH = 5, 3.5
 
 Item = TypeVar("Item")
 Pair = tuple[bytes, bytes]
@@ -22,26 +26,33 @@ class Data:
     ``absent`` keys are random, too, so that they lie between the others.
     """
 
-    def __init__(self, settings: Settings):
-        keys = Keys(settings.keys, settings.seed)
-        rng = random.Random(settings.seed)
-        half = VALUE_BYTES // 2
-        halves = rng.randbytes(half * settings.keys)
-        values = [halves[at : at + half] * 2 for at in range(0, len(halves), half)]
-        self.pairs = list(zip(keys.in_order[True], values, strict=True))
-        self.batches = cut(self.pairs, settings.batch)
+    def __init__(self, scale: Scale):
+        rng, half = random.Random(scale.seed), VALUE_BYTES // 2
+        self._rng = random.Random(scale.seed + 1)
+        self._scale = scale
+        keys = cut(random_bytes(rng, KEY_BYTES * scale.keys), KEY_BYTES)
+        values = (first * 2 for first in cut(random_bytes(rng, half * scale.keys), half))
+        self.pairs = list(zip(keys, values, strict=True))
+        self.batches = cut(self.pairs, scale.batch)
         self.in_order = sorted(self.pairs)
-        self.values = dict(self.pairs)
-        self.present = keys.shuffled[True][: settings.probes]
-        self.absent = keys.shuffled[False][: settings.probes]
-        self.lists = cut(self.present, settings.batch)
-        self.places = self.present[: settings.ranges]
-        """Keys that seeks go to."""
-        self.first_of = self._first_of_prefixes()
-        """For prefixes of ten keys or more, the first ten pairs."""
-        self.prefixes = rng.choices(list(self.first_of), k=settings.ranges)
+        chosen = rng.sample(self.pairs, scale.probes)
+        self.present = [key for key, _ in chosen]
+        self.answers = [value for _, value in chosen]
+        """The values of the present keys."""
+        self.answer_lists = cut(self.answers, scale.batch)
+        self.absent = cut(random_bytes(rng, KEY_BYTES * scale.probes), KEY_BYTES)
+        self.lists = cut(self.present, scale.batch)
+        self.places = chosen[: scale.ranges]
+        """What seeks go to."""
 
-    def _first_of_prefixes(self) -> dict[bytes, list[Pair]]:
+    @cached_property
+    def runs(self) -> dict[int, Sequence[Pair]]:
+        """All pairs, dealt to the levels that are filled."""
+        return dealt(self.pairs, LEVELS, GROWTH)
+
+    @cached_property
+    def first_of(self) -> dict[bytes, list[Pair]]:
+        """For prefixes of ten keys or more, the first ten pairs."""
         width = 0
         while 256 ** (width + 1) * RANGE_ENTRIES <= len(self.pairs):
             width += 1
@@ -52,7 +63,12 @@ class Data:
                 first.append(pair)
         return {prefix: first for prefix, first in found.items() if len(first) == RANGE_ENTRIES}
 
+    @cached_property
+    def prefixes(self) -> list[bytes]:
+        """The prefixes that are scanned."""
+        return self._rng.choices(list(self.first_of), k=self._scale.ranges)
 
-def cut(items: list[Item], size: int) -> list[list[Item]]:
-    """The items in lists of so many."""
-    return [items[at : at + size] for at in range(0, len(items), size)]
+
+def cut(items: Item, size: int) -> list[Item]:
+    """The items in pieces of so many."""
+    return [items[at : at + size] for at in range(0, len(items), size)]  # type: ignore

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import attrs
 
-from benchmarks.engine.engines import all_engines
+from benchmarks.engine.engines import engine
 from benchmarks.errors import UnavailableError
 from benchmarks.timing import fresh_loop
 
@@ -31,12 +31,12 @@ class Memory:
     mapped: int
 
 
-def taken(engine: str, path: Path, keys: Sequence[bytes]) -> Memory:
+def taken(name: str, path: Path, keys: Sequence[bytes]) -> Memory:
     """What opening a database and looking up these keys takes, which are equally long."""
     if resident() is None:
         raise UnavailableError(f"this system has no {STATUS}, or it does not tell")
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.engine.memory", engine, path, str(len(keys[0]))],
+        [sys.executable, "-m", "benchmarks.engine.memory", name, path, str(len(keys[0]))],
         input=b"".join(keys),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
@@ -63,16 +63,16 @@ def main(name: str, path: str, width: str) -> None:
     """The other process."""
     data, size = sys.stdin.buffer.read(), int(width)
     keys = [data[at : at + size] for at in range(0, len(data), size)]
-    engine = all_engines()[0][name]
+    measured = engine(name)
     gc.collect()
     before = resident()
-    db = engine.open(Path(path))
-    fresh_loop("subject(key)")(keys, engine.getter(db))
+    db = measured.open(Path(path))
+    fresh_loop("subject(key)")(keys, measured.getter(db))
     after = resident()
     assert before is not None
     assert after is not None
     print(json.dumps([after.own - before.own, after.mapped - before.mapped]))
-    engine.close(db)
+    measured.close(db)
 
 
 if __name__ == "__main__":

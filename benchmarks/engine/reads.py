@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import attrs
 
 from benchmarks.engine.data import RANGE_ENTRIES, Data
+from benchmarks.engine.engine import Engine
+from benchmarks.engine.settings import Scale
 from benchmarks.errors import WrongAnswersError
 from benchmarks.timing import Sample, fresh_answers, fresh_loop, interleaved
 
-if TYPE_CHECKING:
-    from benchmarks.engine.bench import Store
+
+@attrs.frozen
+class Store:
+    """A database that is read. Where ``levels`` are told, just these have tables."""
+
+    engine: Engine
+    db: Any
+    levels: frozenset[int] = frozenset()
+
+    def check_levels(self) -> None:
+        """WrongAnswersError if tables are on other levels than they were put on."""
+        if not self.levels:
+            return
+        tables = self.engine.tables_per_level(self.db)
+        if {level for level, count in enumerate(tables) if count} != self.levels:
+            raise WrongAnswersError(
+                f"{self.engine.name} was to have tables on the levels {sorted(self.levels)}, and "
+                f"has {tables} from level 0 on"
+            )
 
 
 @attrs.frozen
@@ -20,65 +39,73 @@ class Read:
     """A loop: ``body`` for each ``key`` of ``keys``, with what ``subject`` takes from a store.
 
     ``expected`` are the values of ``body`` in order; ``count`` is how many things the time of one
-    loop is divided by.
+    loop is divided by, ``repeats`` how often it is timed.
     """
 
     name: str
-    body: str
+    body: Callable[[Engine], str]
     subject: Callable[[Store], Any]
     keys: Callable[[Data, Store], Iterable[Any]]
     expected: Callable[[Data], Iterable[Any]]
-    count: Callable[[Data], int]
+    count: Callable[[Scale], int]
+    repeats: Callable[[Scale], int] = lambda scale: scale.repeats
 
-
-def checked(read: Read, store: Store, data: Data) -> None:
-    """WrongAnswersError unless all answers are right."""
-    answers = fresh_answers(read.body)(read.keys(data, store), read.subject(store))
-    expected = list(read.expected(data))
-    if answers != expected:
-        wrong = sum(one != other for one, other in zip(answers, expected, strict=False))
-        wrong += abs(len(answers) - len(expected))
-        raise WrongAnswersError(
-            f"{store.engine.name} answers wrongly {wrong} of {len(expected)} times: {read.name}"
-        )
+    def check(self, store: Store, data: Data) -> None:
+        """WrongAnswersError unless all answers are right."""
+        evaluate = fresh_answers(self.body(store.engine))
+        answers = evaluate(self.keys(data, store), self.subject(store))
+        expected = list(self.expected(data))
+        if answers != expected:
+            wrong = sum(one != other for one, other in zip(answers, expected, strict=False))
+            wrong += abs(len(answers) - len(expected))
+            raise WrongAnswersError(
+                f"{store.engine.name} answers wrongly {wrong} of {len(expected)} times: {self.name}"
+            )
 
 
 def measure(
-    read: Read, stores: Iterable[Store], data: Data, repeats: int
+    read: Read, stores: Sequence[Store], data: Data, scale: Scale
 ) -> dict[str, list[float]]:
-    """Nanoseconds for each thing in each repeat, by engine, once all their answers were right."""
-    samples = {}
-    for store in stores:
-        checked(read, store, data)
-        samples[store.engine.name] = _sample(read, store, data)
-    taken = interleaved(list(samples.values()), repeats)
-    return dict(zip(samples, taken, strict=True))
+    """Nanoseconds for each thing in each repeat, by engine; their answers are known to be right."""
+    samples = [_sample(read, store, data, scale) for store in stores]
+    if not samples:
+        return {}
+    taken = interleaved(samples, read.repeats(scale))
+    return {store.engine.name: each for store, each in zip(stores, taken, strict=True)}
 
 
-def _sample(read: Read, store: Store, data: Data) -> Sample:
-    loop, subject = fresh_loop(read.body), read.subject(store)
-    return Sample(lambda: loop(read.keys(data, store), subject), read.count(data))
+def _sample(read: Read, store: Store, data: Data, scale: Scale) -> Sample:
+    loop, subject = fresh_loop(read.body(store.engine)), read.subject(store)
+    return Sample(lambda: loop(read.keys(data, store), subject), read.count(scale))
 
 
-def _probes(data: Data) -> int:
-    return len(data.present)
+def _call(engine: Engine) -> str:
+    return "subject(key)"
 
 
-def _everything(data: Data) -> int:
-    return len(data.pairs)
+def _nothing(engine: Engine) -> str:
+    return "key"
 
 
-def _ranges(data: Data) -> int:
-    return len(data.places)
+def _probes(scale: Scale) -> int:
+    return scale.probes
 
 
-def _values(data: Data) -> list[bytes]:
-    return [data.values[key] for key in data.present]
+def _ranges(scale: Scale) -> int:
+    return scale.ranges
+
+
+def _everything(scale: Scale) -> int:
+    return scale.keys
+
+
+def _passes(scale: Scale) -> int:
+    return scale.passes
 
 
 ABSENT = Read(
     name="get of an absent key",
-    body="subject(key)",
+    body=_call,
     subject=lambda store: store.engine.getter(store.db),
     keys=lambda data, store: data.absent,
     expected=lambda data: [None] * len(data.absent),
@@ -86,55 +113,57 @@ ABSENT = Read(
 )
 PRESENT = Read(
     name="get of a present key",
-    body="subject(key)",
+    body=_call,
     subject=lambda store: store.engine.getter(store.db),
     keys=lambda data, store: data.present,
-    expected=_values,
+    expected=lambda data: data.answers,
     count=_probes,
 )
 MANY = Read(
     name="get_many of 1000 present keys, per key",
-    body="subject(key)",
+    body=_call,
     subject=lambda store: store.engine.many_getter(store.db),
     keys=lambda data, store: data.lists,
-    expected=lambda data: [[data.values[key] for key in keys] for keys in data.lists],
+    expected=lambda data: data.answer_lists,
     count=_probes,
 )
 SNAPSHOT = Read(
     name="get of a present key from a snapshot",
-    body="subject(key)",
+    body=_call,
     subject=lambda store: store.engine.snapshot_getter(store.db),
     keys=lambda data, store: data.present,
-    expected=_values,
+    expected=lambda data: data.answers,
     count=_probes,
 )
 FORWARDS = Read(
     name="an entry of all in order",
-    body="key",
+    body=_nothing,
     subject=lambda store: None,
     keys=lambda data, store: store.engine.items(store.db),
     expected=lambda data: data.in_order,
     count=_everything,
+    repeats=_passes,
 )
 BACKWARDS = Read(
     name="an entry of all, from the last one on",
-    body="key",
+    body=_nothing,
     subject=lambda store: None,
     keys=lambda data, store: store.engine.items(store.db, reverse=True),
     expected=lambda data: reversed(data.in_order),
     count=_everything,
+    repeats=_passes,
 )
 SEEK = Read(
     name="a seek, and the entry there",
-    body="subject.seek(key) or next(subject)",  # seek returns None
-    subject=lambda store: store.engine.items(store.db),
-    keys=lambda data, store: data.places,
-    expected=lambda data: [(key, data.values[key]) for key in data.places],
+    body=lambda engine: engine.seek_body,
+    subject=lambda store: store.engine.seeker(store.db),
+    keys=lambda data, store: (key for key, _ in data.places),
+    expected=lambda data: data.places,
     count=_ranges,
 )
 PREFIX = Read(
     name=f"the first {RANGE_ENTRIES} entries with a prefix",
-    body=f"list(zip(range({RANGE_ENTRIES}), subject(key)))",
+    body=lambda engine: f"list(zip(range({RANGE_ENTRIES}), subject(key)))",
     subject=lambda store: store.engine.prefix_iterator(store.db),
     keys=lambda data, store: data.prefixes,
     expected=lambda data: (list(enumerate(data.first_of[prefix])) for prefix in data.prefixes),

@@ -1,32 +1,80 @@
-"""How much is measured."""
+"""How much is measured, in all and with so many keys."""
 
 from __future__ import annotations
 
 import attrs
 
+FEWEST_KEYS, MOST_KEYS = 1000, 20_000_000
+
+# What takes seconds for each million keys is repeated until so many were handled.
+_KEYS_HANDLED = 200_000
+
 
 @attrs.frozen
 class Settings:
-    """The defaults are what the targets are stated for."""
+    """The sizes, and what is the same with each of them.
 
-    keys: int = 1_000_000
+    With ``large`` keys or more only the rows are measured that tell something new there, and what
+    goes over all entries once. Targets are stated for ``judged_at`` keys.
+    """
+
+    sizes: tuple[int, ...] = (100_000, 1_000_000)
     repeats: int = 5
     seed: int = 1
     batch: int = 1000
-    probes: int = 200_000
-    ranges: int = 20_000
-    replays: int = 2
-    puts: int = 20_000
+    probes: int = 30_000
+    ranges: int = 5_000
+    puts: int = 10_000
     sync_puts: int = 100
+    large: int = 10_000_000
+    judged_at: int = 1_000_000
+
+    def scale(self, keys: int) -> Scale:
+        """What is measured with so many keys."""
+        large = keys >= self.large
+        writes = 1 if large else min(self.repeats, max(2, _KEYS_HANDLED // keys))
+        return Scale(
+            keys=keys,
+            seed=self.seed,
+            batch=self.batch,
+            repeats=self.repeats,
+            writes=writes,
+            merges=max(1, min(writes, _KEYS_HANDLED // keys)),
+            passes=1 if large else self.repeats,
+            probes=min(self.probes, keys // 2),
+            ranges=min(self.ranges, keys // 2),
+            puts=min(self.puts, keys),
+            sync_puts=min(self.sync_puts, keys),
+            large=large,
+            judged=keys == self.judged_at,
+        )
 
 
-FULL = Settings()
-QUICK = Settings(
-    keys=20_000,
-    repeats=1,
-    probes=5_000,
-    ranges=500,
-    replays=1,
-    puts=2_000,
-    sync_puts=10,
-)
+@attrs.frozen(kw_only=True)
+class Scale:
+    """A size, and how often and with how much of it.
+
+    ``repeats`` are those of lookups, ranges, single puts and opening, ``passes`` those over all
+    entries, ``writes`` those of loading and replaying everything, ``merges`` those of merging it.
+    ``batch`` is how many entries one batch puts, ``probes`` how many keys are looked up in a
+    repeat, ``ranges`` how many are sought.
+    """
+
+    keys: int
+    seed: int
+    batch: int
+    repeats: int
+    writes: int
+    merges: int
+    passes: int
+    probes: int
+    ranges: int
+    puts: int
+    sync_puts: int
+    large: bool
+    judged: bool
+
+
+DEFAULT = Settings()
+QUICK = Settings(sizes=(20_000,), probes=5_000, ranges=500, puts=2_000, sync_puts=10)
+FULL = Settings(sizes=(100_000, 1_000_000, 10_000_000))

@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-import attrs
-
-
-@attrs.frozen
-class Target:
-    """An upper bound: on the ratio of ours to the peer's, or on our number alone."""
-
-    limit: float
-    wording: str
-    absolute: bool = False
-
-    def is_met(self, value: float) -> bool:
-        """Whether a ratio, or our number, is good enough; the limit itself is."""
-        return value <= self.limit
-
-    def __str__(self) -> str:
-        return f"<= {self.limit:g}" + (" alone" if self.absolute else "")
-
+from benchmarks.rows import Target
 
 TARGETS = {
     "absent": Target(4, "a get of an absent key: at most 4 x plyvel"),
