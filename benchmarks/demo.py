@@ -1,8 +1,9 @@
-"""``make demo``: a database with another filter on every level, and what each of them saves.
+"""The first half of ``make demo``: a database with another filter on every level.
 
 The levels are those of ``examples/lsm.toml``, made small, so that the keys fill many of them. Users
 are loaded in random order, some are written again and some deleted; then all of them are looked up,
-and as many that never existed. A value that is lost or wrong makes the exit status 1.
+and as many that never existed, and what each filter saved is shown. A value that is lost or wrong
+makes the exit status 1.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import lsm
+from benchmarks.progress import Progress
 from lsm.inspection import TableFilter
 from lsm.options import KIB
 from lsm.stats import Counters
@@ -77,40 +79,6 @@ def expected(number: int) -> bytes | None:
     return None if deleted(number) else value(number, 2 if changed(number) else 1)
 
 
-class Progress:
-    """A bar on a terminal, a few lines anywhere else."""
-
-    WIDTH = 40
-    LINES = 4
-
-    def __init__(self, label: str, total: int):
-        self._label = label
-        self._total = total
-        self._told = 0
-        self._on_terminal = sys.stderr.isatty()
-        self._started = time.perf_counter()
-
-    def __call__(self, done: int) -> None:
-        """Say that so many are done."""
-        steps = self.WIDTH if self._on_terminal else self.LINES
-        reached = steps * done // self._total
-        if reached == self._told:
-            return
-        self._told = reached
-        share = f"{done / self._total:4.0%} {self._label}"
-        if self._on_terminal:
-            bar = "#" * reached + "." * (steps - reached)
-            print(f"\r[{bar}] {share}", end="", file=sys.stderr, flush=True)
-        else:
-            print(share, file=sys.stderr, flush=True)
-
-    def finished(self) -> float:
-        """Leave the line; how many seconds it took."""
-        if self._on_terminal:
-            print(file=sys.stderr)
-        return time.perf_counter() - self._started
-
-
 def configuration(users: int) -> str:
     """The example's filters, and levels that so many users fill."""
     text = EXAMPLE.read_text()
@@ -136,28 +104,29 @@ def load(db: lsm.DB, users: int, rng: random.Random) -> float:
     rng.shuffle(first)
     rng.shuffle(again)
     writes = first + again
-    progress = Progress("written", len(writes))
-    for at in range(0, len(writes), BATCH):
-        with db.write_batch() as batch:
-            for number, edition in writes[at : at + BATCH]:
-                if edition == 2 and deleted(number):
-                    batch.delete(user(number))
-                else:
-                    batch.put(user(number), value(number, edition))
-        progress(min(at + BATCH, len(writes)))
-    return progress.finished()
+    with Progress("written", len(writes)) as progress:
+        for at in range(0, len(writes), BATCH):
+            some = writes[at : at + BATCH]
+            with db.write_batch() as batch:
+                for number, edition in some:
+                    if edition == 2 and deleted(number):
+                        batch.delete(user(number))
+                    else:
+                        batch.put(user(number), value(number, edition))
+            progress.advance(len(some))
+    return progress.seconds
 
 
 def look_up(db: lsm.DB, label: str, wanted: Sequence[tuple[bytes, bytes | None]]) -> list[bytes]:
     """Look keys up; those that gave something else than they should."""
     wrong: list[bytes] = []
-    progress = Progress(label, len(wanted))
-    for at in range(0, len(wanted), LOOKUPS):
-        some = wanted[at : at + LOOKUPS]
-        found = db.get_many([key for key, _ in some])
-        wrong += [key for (key, right), got in zip(some, found, strict=True) if got != right]
-        progress(at + len(some))
-    print(f"{len(wanted):,} {label} in {progress.finished():.1f} s, {len(wrong)} answers wrong")
+    with Progress(label, len(wanted)) as progress:
+        for at in range(0, len(wanted), LOOKUPS):
+            some = wanted[at : at + LOOKUPS]
+            found = db.get_many([key for key, _ in some])
+            wrong += [key for (key, right), got in zip(some, found, strict=True) if got != right]
+            progress.advance(len(some))
+    print(f"{len(wanted):,} {label} in {progress.seconds:.1f} s, {len(wrong)} answers wrong")
     return wrong
 
 
