@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: test lint format demo soak asan wheel clean
+.PHONY: test lint format demo bench soak asan wheel clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
@@ -19,6 +19,11 @@ format: .venv/ready
 
 demo: .venv/ready
 	$(BIN)/python -m benchmarks.demo
+	$(BIN)/python -m benchmarks --quick
+
+# BENCH takes options: make bench BENCH="filters --keys-file mine.txt"
+bench: .venv/ready
+	$(BIN)/python -m benchmarks $(BENCH)
 
 soak: .venv/ready
 	LSM_SOAK=1 $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
@@ -46,5 +51,7 @@ NATIVE := $(wildcard $(addprefix filters/kernels/native/*.,pyx pxd h))
 
 .venv/ready: pyproject.toml setup.py $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
+	$(BIN)/python -m pip install --quiet --editable ".[test,lint,bench]" || { \
+	    echo "Not all libraries to compare with can be installed here; going on without them."; \
+	    $(BIN)/python -m pip install --quiet --editable ".[test,lint]" rich; }
 	touch $@

@@ -78,16 +78,3 @@ def test_what_is_there_is_not_overwritten(
     with pytest.raises(SystemExit, match="2"):
         demo.main(["--directory", str(tmp_path)])
     assert "is there already" in capsys.readouterr().err
-
-
-def test_a_bar_is_for_terminals(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    progress = demo.Progress("done", 80)
-    for done in (1, 40, 80):
-        progress(done)
-    progress.finished()
-    shown = capsys.readouterr().err
-    assert shown.count("\r") == 2
-    assert shown.endswith(f"\r[{'#' * 40}] 100% done\n")
