@@ -105,6 +105,15 @@ def test_every_module_of_the_engine_has_its_place_on_the_map() -> None:
     assert named == {path.name for path in (ROOT / "lsm").rglob("*.py")} - {"__init__.py"}
 
 
+def test_every_module_of_the_benchmark_has_its_place_on_the_map() -> None:
+    page = (ROOT / "docs" / "house.md").read_text()
+    section = page.partition("## The benchmark")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([a-z][a-z_]*(?:\.py|/))`", section))
+    there = {path.name for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    rooms = {f"{path.parent.name}/" for path in (ROOT / "benchmarks").glob("*/__init__.py")}
+    assert named == there | rooms | {"benchmarks/"}
+
+
 NATIVE = ROOT / "filters" / "kernels" / "native"
 
 
