@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
+
+from filters.packed_keys import PackedKeys
 
 # A filter is asked until so many hits or samples.
 ENOUGH_HITS = 400
 MAX_SAMPLES = 1 << 18
+SAMPLE_GROUP = 64
+SAMPLE_GROUPS = MAX_SAMPLES // SAMPLE_GROUP
 
 
 def sample_hash(index: int) -> int:
@@ -34,6 +39,14 @@ def hit_rate(probe: Callable[[int], bool]) -> float:
             if hits == ENOUGH_HITS:
                 return hits / (index + 1)
     return hits / MAX_SAMPLES
+
+
+@cache
+def sample_keys(group: int) -> PackedKeys:
+    """A few keys for what is asked with keys, not with hashes; made once, since many ask."""
+    start = group * SAMPLE_GROUP
+    hashes = (sample_hash(index) for index in range(start, start + SAMPLE_GROUP))
+    return PackedKeys(b"".join(each.to_bytes(8, "little") for each in hashes), width=8)
 
 
 def error_of(rate: float) -> float:

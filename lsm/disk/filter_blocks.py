@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 import attrs
 
 import policies
-from filters.sampling import hit_rate
+from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
 from lsm.errors import CorruptionError
 from policies import BuildContext, FilterPolicy, FilterReader, VerifiedBuilder
 
@@ -166,14 +166,19 @@ class WindowReader:
         return reader
 
     def expected_fpr(self) -> float | None:
-        """The share of absent keys that are let through: random ones, each by the next window."""
+        """The share of absent keys let through: random ones, a few by each window in turn."""
         starts = range(len(self._readers))
         opened = (self.at(window << self._base_lg) for window in starts)
         readers = [reader for reader in opened if reader is not None]
         if not readers:
             return None
-        in_turn = itertools.cycle(readers)
-        return hit_rate(lambda sample: next(in_turn).might_contain(sample.to_bytes(8, "little")))
+        hits = asked = 0
+        for index, reader in zip(range(SAMPLE_GROUPS), itertools.cycle(readers), strict=False):
+            hits += sum(reader.might_contain_many(sample_keys(index)))
+            asked += SAMPLE_GROUP
+            if hits >= ENOUGH_HITS:
+                break
+        return hits / asked
 
 
 @attrs.frozen(kw_only=True)
