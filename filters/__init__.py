@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Digests,
         LevelDBBloomFilter,
         RocksDBBloomFilter,
+        RocksDBRibbonFilter,
     )
 else:
     _chosen = kernels.load(KERNEL)
@@ -49,6 +50,7 @@ else:
     Digests = _chosen.Digests
     LevelDBBloomFilter = _chosen.LevelDBBloomFilter
     RocksDBBloomFilter = _chosen.RocksDBBloomFilter
+    RocksDBRibbonFilter = _chosen.RocksDBRibbonFilter
 
 __all__ = [
     "KERNEL",
@@ -67,6 +69,7 @@ __all__ = [
     "LevelDBBloomFilter",
     "PackedKeys",
     "RocksDBBloomFilter",
+    "RocksDBRibbonFilter",
     "UnsupportedVersionError",
     "digest",
 ]

@@ -5,35 +5,22 @@ into one 512-bit line. The low half of the key's 64-bit hash chooses the line, t
 ``low * lines``; the high half, multiplied by the golden ratio again and again, chooses the bits by
 its top nine. Five bytes follow the lines: ff 00, the number of probes, 00 00.
 
-What is read is any bytes, as RocksDB reads them (:func:`decode`): also the legacy filters of format
-versions 2 to 4, and whatever is no filter of either kind answers "maybe".
-
-The cache-local probes are as good as independent ones down to a rate of 1e-8, so the rate follows
-from how full each line is. The legacy filter steps evenly through its line, and every 512th key
-stands still in it: 1.1 % instead of 0.95 % at 10 bits per key, four times theory at 16. Its rate is
-therefore measured on the filter itself.
+The probes are as good as independent ones down to a rate of 1e-8, so the rate follows from how full
+each line is. What is read is any bytes: ``filters/rocksdb_forms.py``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
 import attrs
 
 from filters import occupancy
-from filters.header import immutable_view
 from filters.wishes import Wish, Wishes, smallest
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-    from filters.kernels.python.rocksdb import RocksDBBloomFilter
 
 FAMILY = "rocksdb"
 LINE_BITS = occupancy.LINE_BITS
 LINE_BYTES = LINE_BITS // 8
-TRAILER_BYTES = 5
 MAX_PROBES = 30
 MAX_PAYLOAD_BYTES = 0xFFFF_FFC0
 MIN_MILLIBITS, MAX_MILLIBITS = 1_000, 100_000
@@ -48,11 +35,6 @@ WISHES = Wishes(
     max_probes=MAX_PROBES,
 )
 
-EMPTY = "empty"
-FAST_LOCAL = "fast-local"
-LEGACY = "legacy"
-ALWAYS_MAYBE = "always-maybe"
-
 
 @attrs.frozen
 class Geometry:
@@ -60,23 +42,6 @@ class Geometry:
 
     lines: int
     num_probes: int
-
-
-@attrs.frozen
-class Form:
-    """What some bytes are to RocksDB: the kind, and for an always-maybe one the reason.
-
-    ``lines`` of ``line_bits`` bits and the probes are those of fast-local and legacy filters.
-    """
-
-    kind: str
-    reason: str = ""
-    lines: int = 0
-    line_bits: int = 0
-    num_probes: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.kind} ({self.reason})" if self.reason else self.kind
 
 
 def check(
@@ -162,11 +127,6 @@ def count_from_fill(fill: float, geometry: Geometry) -> float:
     return occupancy.keys_from_line_fill(fill, geometry.lines, geometry.num_probes)
 
 
-def geometry_of(built: RocksDBBloomFilter) -> Geometry:
-    """The lines and probes of a filter object; no lines where its bytes are no filter of lines."""
-    return Geometry(-(-built.num_bits // LINE_BITS), built.num_probes)
-
-
 def payload_bytes(geometry: Geometry) -> int:
     """Whole lines; the trailer comes on top."""
     return geometry.lines * LINE_BYTES
@@ -175,53 +135,3 @@ def payload_bytes(geometry: Geometry) -> int:
 def trailer(geometry: Geometry) -> bytes:
     """The five bytes after the lines of a cache-local filter."""
     return bytes((0xFF, 0, geometry.num_probes, 0, 0))
-
-
-def decode(buffer: Buffer) -> tuple[Form, memoryview]:
-    """What these bytes are to RocksDB, and all of the bytes. Nothing is refused."""
-    data = immutable_view(buffer)
-    if len(data) <= TRAILER_BYTES:
-        return Form(EMPTY), data
-    size = len(data) - TRAILER_BYTES
-    kind = data[size]
-    if kind == 0xFF:
-        return _fast_local(size, data[size + 1 :]), data
-    if kind == 0xFE:
-        return _always_maybe("a Ribbon filter, which this release does not read"), data
-    if kind >= 0x80:
-        return _always_maybe(f"reserved kind {kind:#x}"), data
-    if kind == 0:
-        return _always_maybe("no probes"), data
-    lines = int.from_bytes(data[size + 1 :], "little")
-    return _legacy(size, lines, num_probes=kind), data
-
-
-def _always_maybe(reason: str) -> Form:
-    return Form(ALWAYS_MAYBE, reason)
-
-
-def _fast_local(size: int, rest: memoryview) -> Form:
-    implementation, line_and_probes = rest[0], rest[1]
-    num_probes = line_and_probes & 31
-    if implementation != 0:
-        return _always_maybe(f"unknown implementation {implementation}")
-    if line_and_probes > 31:
-        return _always_maybe(f"lines of {64 << (line_and_probes >> 5)} bytes")
-    if not 1 <= num_probes <= MAX_PROBES:
-        return _always_maybe(f"{num_probes} probes, allowed are 1 to {MAX_PROBES}")
-    if rest[2] or rest[3]:
-        return _always_maybe("reserved bytes in use")
-    lines, odd_bytes = divmod(size, LINE_BYTES)
-    if odd_bytes:
-        return _always_maybe(f"{size} bytes are no whole lines of {LINE_BYTES}")
-    return Form(FAST_LOCAL, lines=lines, line_bits=LINE_BITS, num_probes=num_probes)
-
-
-def _legacy(size: int, lines: int, num_probes: int) -> Form:
-    """Lines have 64 bytes, or the power of two that the machine it was built on had."""
-    if lines == 0 or size % lines:
-        return _always_maybe(f"{size} bytes are no {lines} equal lines")
-    line_bytes = size // lines
-    if line_bytes & (line_bytes - 1):
-        return _always_maybe(f"lines of {line_bytes} bytes, which is no power of two")
-    return Form(LEGACY, lines=lines, line_bits=8 * line_bytes, num_probes=num_probes)

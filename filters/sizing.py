@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, rocksdb
+from filters import (
+    binary_fuse,
+    blocked,
+    classic,
+    counting,
+    cuckoo,
+    leveldb,
+    ribbon,
+    rocksdb,
+    rocksdb_forms,
+)
 from filters.wishes import Wish, checked_int, checked_number
 
 if TYPE_CHECKING:
@@ -81,6 +91,13 @@ MODELS: dict[str, Model] = {
         binary_fuse.check,
         takes_probes=False,
     ),
+    "ribbon": Model(
+        lambda n, wish, _: ribbon.plan(n, wish),
+        ribbon.payload_bytes,
+        lambda n, geometry: ribbon.predicted_fpr(round(n), geometry),
+        ribbon.check,
+        takes_probes=False,
+    ),
 }
 
 
@@ -139,8 +156,8 @@ def estimate_num_keys(filter: Filter) -> float:
         case "leveldb":
             bits = leveldb.Geometry(built.num_bits, built.num_probes)
             return leveldb.count_from_fill(filter.fill, bits) if built.num_bits else 0.0
-        case "rocksdb":
-            return rocksdb.count_from_fill(filter.fill, rocksdb.geometry_of(built))
+        case "rocksdb" | "ribbon":
+            return rocksdb_forms.estimate_num_keys(built)
         case _:
             return float(built.num_keys)
 

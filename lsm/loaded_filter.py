@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import policies
+from filters import rocksdb_forms
 from filters.errors import FilterError, UnsupportedVersionError
-from lsm.disk.filter_blocks import FULL_PREFIX, ROCKSDB_KEY, WINDOWS_KEY, WindowReader
+from lsm.disk.filter_blocks import (
+    FULL_PREFIX,
+    ROCKSDB_KEY,
+    ROCKSDB_POLICIES,
+    WINDOWS_KEY,
+    WindowReader,
+)
 from lsm.disk.footer import Handle
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError
@@ -123,8 +130,9 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
             _info(properties, "leveldb", "block", level, len(contents)), windows=windows
         )
     if key == ROCKSDB_KEY:
-        reader: FilterReader = RocksDBPolicy().open(contents)
-        return LoadedFilter(_info(properties, "rocksdb", "table", level, len(contents)), reader)
+        reader = RocksDBPolicy().open(contents)
+        policy = _rocksdb_policy(properties, contents)
+        return LoadedFilter(_info(properties, policy, "table", level, len(contents)), reader)
     described = policies.describe_block(contents)
     info = FilterInfo(
         "built",
@@ -136,6 +144,14 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
         len(contents),
     )
     return LoadedFilter(info, policies.open_block(contents))
+
+
+def _rocksdb_policy(properties: Properties | None, contents: bytes) -> str:
+    """Whose bytes these are: who wrote them says it, or else their form does."""
+    if properties is not None and properties.filter_policy in ROCKSDB_POLICIES:
+        return properties.filter_policy
+    form, _ = rocksdb_forms.decode(contents)
+    return "ribbon" if form.kind == rocksdb_forms.RIBBON else "rocksdb"
 
 
 def _info(

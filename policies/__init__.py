@@ -20,6 +20,7 @@ from policies.builtin import (
     CuckooPolicy,
     LevelDBPolicy,
     NoFilterPolicy,
+    RibbonPolicy,
     RocksDBPolicy,
 )
 from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
@@ -55,6 +56,7 @@ __all__ = [
     "NoFilterPolicy",
     "PluginError",
     "PolicyConfigError",
+    "RibbonPolicy",
     "RocksDBPolicy",
     "UnknownParameterError",
     "UnknownPolicyError",

@@ -28,7 +28,7 @@ from policies.builtin import FamilyPolicy, MaybeReader, NoFilterPolicy
 from policies.errors import cause
 
 # Filters whose bytes stand in a table as they are; all others stand in a block of ours.
-FOREIGN = ("leveldb", "rocksdb")
+FOREIGN = ("leveldb", "rocksdb", "ribbon")
 
 # Sorting more keys than this, and loading them again, takes minutes.
 MOST_SORTED = 1_000_000

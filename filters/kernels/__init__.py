@@ -28,6 +28,7 @@ CLASS_NAMES = {
     "leveldb": "LevelDBBloomFilter",
     "rocksdb": "RocksDBBloomFilter",
     "binary-fuse": "BinaryFuseFilter",
+    "ribbon": "RocksDBRibbonFilter",
 }
 
 

@@ -3,7 +3,8 @@
 The metaindex names them as the ancestors do, so that each finds its own:
 
 - ``filter.leveldb.BuiltinBloomFilter2``: a filter per 2 KiB window of the file, LevelDB's form.
-- ``fullfilter.rocksdb.BuiltinBloomFilter``: one for the table, RocksDB's bytes as they are.
+- ``fullfilter.rocksdb.BuiltinBloomFilter``: one for the table, RocksDB's bytes as they are, Bloom
+  or Ribbon.
 - ``fullfilter.<name>``: one for the table, in a block that describes itself.
 """
 
@@ -23,6 +24,7 @@ from policies import BuildContext, FilterPolicy, FilterReader, VerifiedBuilder
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
 ROCKSDB_KEY = "fullfilter.rocksdb.BuiltinBloomFilter"
+ROCKSDB_POLICIES = frozenset({"rocksdb", "ribbon"})
 FULL_PREFIX = "fullfilter."
 PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
 
@@ -79,7 +81,7 @@ class TableFilter:
         result = self._builder.finish()
         if result.filter is None:
             return WrittenFilter(result.state, reason=result.reason)
-        if self._policy.name == "rocksdb":
+        if self._policy.name in ROCKSDB_POLICIES:
             return WrittenFilter("built", ROCKSDB_KEY, result.filter, result.num_keys)
         block = policies.encode_block(self._policy, result.filter, num_keys=result.num_keys)
         return WrittenFilter("built", FULL_PREFIX + self._policy.name, block, result.num_keys)

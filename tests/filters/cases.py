@@ -86,6 +86,12 @@ def _cases() -> list[Case]:
             True,
             [{}, {"fingerprint_bits": 16}, {"bits_per_key": 9}, {"fpr": 0.001}],
         ),
+        (
+            "ribbon",
+            "RocksDBRibbonFilter",
+            False,
+            [{}, {"bits_per_key": 1.5}, {"fpr": 0.0123}],
+        ),
     ]
     return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
 

@@ -131,7 +131,11 @@ def test_the_capsule_is_as_the_header_says(case: Case) -> None:
             pointer_in(capsule, wrong)
     struct = opened(built).struct
     assert struct.struct_size == ctypes.sizeof(Probe)
-    assert struct.digest_kind == {"leveldb": LEVELDB, "rocksdb": XXPH3}.get(case.family, XXH3)
+    assert struct.digest_kind == {
+        "leveldb": LEVELDB,
+        "rocksdb": XXPH3,
+        "ribbon": XXPH3,
+    }.get(case.family, XXH3)
     assert struct.digest_seed == (SEED if case.salted else 0)
     assert struct.self
 

@@ -29,7 +29,7 @@ from tests.filters.cases import (
 from tests.filters.test_rocksdb import TRAILERS, build_legacy
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
-KINDS = {"leveldb": "leveldb-32", "rocksdb": "xxph3-64"}
+KINDS = {"leveldb": "leveldb-32", "rocksdb": "xxph3-64", "ribbon": "xxph3-64"}
 
 
 def kind_of(case: Case) -> str:
@@ -242,7 +242,7 @@ def payload_of(case: Case, data: bytes) -> range:
     """Where the bits are that make the answers."""
     if case.family == "leveldb":
         return range(len(data) - 1)
-    if case.family == "rocksdb":
+    if case.family in ("rocksdb", "ribbon"):
         return range(len(data) - 5)
     return range(40 + 16 * (case.family == "binary-fuse"), len(data) - 8)
 

@@ -36,6 +36,7 @@ SURE = [
     Case("binary-fuse", "BinaryFuseFilter", {"fingerprint_bits": 16}),
     Case("leveldb", "LevelDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("rocksdb", "RocksDBBloomFilter", {"bits_per_key": 100}, salted=False),
+    Case("ribbon", "RocksDBRibbonFilter", {"bits_per_key": 100}, salted=False),
 ]
 SEEDS = [0, 1, 2**32, 2**63, 2**64 - 1, 0x9E37_79B9_7F4A_7C15]
 

@@ -680,6 +680,7 @@ def test_calls_leave_no_memory_behind(native: ModuleType, case: Case) -> None:
         "cuckoo": {"fingerprint_bits": 32},
         "leveldb": {"bits_per_key": 64},
         "rocksdb": {"bits_per_key": 64},
+        "ribbon": {"bits_per_key": 64},
         "binary-fuse": {"fingerprint_bits": 16},
     }.get(case.family, {})
     calls: dict[str, Callable[[], Any]] = {

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters import occupancy, rocksdb
+from filters import occupancy, rocksdb, rocksdb_forms
 from filters.compat_hashing import rocksdb_hash, xxph3_64
-from filters.rocksdb import Form, Geometry
+from filters.rocksdb import Geometry
+from filters.rocksdb_forms import Form
 from filters.wishes import Wish
 from tests.effort import examples
 from tests.filters.cases import positives, random_keys
@@ -168,8 +169,14 @@ def test_partitions_of_a_kept_table(kernel: ModuleType) -> None:
 # ---- what RocksDB writes now ----
 
 
-def live_tables(path: Path, keys: list[bytes], bits_per_key: float, **more: Any) -> list[bytes]:
-    """The tables of a database that RocksDB itself writes of these keys."""
+def live_tables(
+    path: Path, keys: list[bytes], bits_per_key: float, policy: str = "", **more: Any
+) -> list[bytes]:
+    """The tables of a database that RocksDB itself writes of these keys.
+
+    A ``policy`` in RocksDB's spelling takes the place of the Bloom filter, as its options can be
+    changed while a database is open.
+    """
     rocksdict = pytest.importorskip("rocksdict")
     blocks = rocksdict.BlockBasedOptions()
     blocks.set_bloom_filter(bits_per_key, False)
@@ -180,6 +187,8 @@ def live_tables(path: Path, keys: list[bytes], bits_per_key: float, **more: Any)
     options.set_compression_type(rocksdict.DBCompressionType.none())
     options.set_block_based_table_factory(blocks)
     db = rocksdict.Rdict(str(path), options)
+    if policy:
+        db.set_options({"block_based_table_factory": f"{{filter_policy={policy}}}"})
     for key in keys:
         db[key] = b"value"
     db.flush()
@@ -404,7 +413,9 @@ TRAILERS = [
     (bytes(64), b"\x00\x01\x00\x00\x00", "always-maybe (no probes)"),
     (bytes(64), b"\x80\x01\x00\x00\x00", "always-maybe (reserved kind 0x80)"),
     (bytes(64), b"\xfd\x01\x00\x00\x00", "always-maybe (reserved kind 0xfd)"),
-    (bytes(64), b"\xfe\x01\x02\x00\x00", "always-maybe (a Ribbon filter, which this release"),
+    (bytes(64), b"\xfe\x01\x00\x00\x00", "always-maybe (0 blocks, a Ribbon filter has 2"),
+    (bytes(64), b"\xfe\x01\x01\x00\x00", "always-maybe (1 blocks, a Ribbon filter has 2"),
+    (bytes(65), b"\xfe\x01\x02\x00\x00", "always-maybe (65 bytes are no whole segments"),
     (bytes(64), b"\xff\x00\x06\x00\x00", "fast-local"),
     (bytes(64), b"\xff\x00\x01\x00\x00", "fast-local"),
     (bytes(64), b"\xff\x00\x1e\x00\x00", "fast-local"),
@@ -453,7 +464,17 @@ def test_trailers(kernel: ModuleType, payload: bytes, trailer: bytes, form: str)
 @examples(150)
 @given(
     data=st.binary(max_size=200),
-    head=st.sampled_from([b"", b"\xff", b"\xff\x00", b"\x06", b"\x06\x01\x00\x00\x00"]),
+    head=st.sampled_from(
+        [
+            b"",
+            b"\xff",
+            b"\xff\x00",
+            b"\x06",
+            b"\x06\x01\0\0\0",
+            b"\xfe\x05\x02",
+            b"\xfe\x05\x03",
+        ]
+    ),
     key=st.binary(max_size=70),
 )
 def test_any_bytes_are_read(kernel: ModuleType, data: bytes, head: bytes, key: bytes) -> None:
@@ -541,10 +562,11 @@ def test_a_legacy_filter_knows_its_own_rate(
 @pytest.mark.parametrize("count", [30, 1000, 40_000])
 def test_the_fill_suggests_the_count(kernel: ModuleType, count: int, rng: random.Random) -> None:
     built = kernel.RocksDBBloomFilter.build(random_keys(rng, count))
-    estimate = rocksdb.count_from_fill(built.fill, rocksdb.geometry_of(built))
-    assert estimate == pytest.approx(count, rel=0.03 + 1 / math.sqrt(count))
+    assert rocksdb_forms.estimate_num_keys(built) == pytest.approx(
+        count, rel=0.03 + 1 / math.sqrt(count)
+    )
     empty = kernel.RocksDBBloomFilter.from_bytes(b"")
-    assert rocksdb.count_from_fill(empty.fill, rocksdb.geometry_of(empty)) == 0
+    assert rocksdb_forms.estimate_num_keys(empty) == 0
 
 
 def test_a_form_in_words() -> None:

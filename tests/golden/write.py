@@ -16,7 +16,7 @@ from filters import kernels
 
 HERE = Path(__file__).parent
 SEED, SALT = 0x5EED_5EED_5EED_5EED, 0x5A17_5A17_5A17_5A17
-UNSALTED = {"leveldb", "rocksdb"}
+UNSALTED = {"leveldb", "rocksdb", "ribbon"}
 
 PRESENT = [b"golden-%d" % i for i in range(150)] + [b"", b"\xff" * 300]
 ABSENT = [b"absent-%d" % i for i in range(2000)]
@@ -29,6 +29,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "leveldb": {"bits_per_key": 10},
     "rocksdb": {"bits_per_key": 10},
     "binary-fuse": {"fingerprint_bits": 8},
+    "ribbon": {"bits_per_key": 8},
 }
 
 

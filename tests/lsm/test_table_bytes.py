@@ -300,6 +300,7 @@ NAMES = {
     "none": None,
     "leveldb": b"fullfilter.leveldb",
     "rocksdb": b"fullfilter.rocksdb.BuiltinBloomFilter",
+    "ribbon": b"fullfilter.rocksdb.BuiltinBloomFilter",
     "blocked": b"fullfilter.blocked",
     "classic": b"fullfilter.classic",
     "binary-fuse": b"fullfilter.binary-fuse",
@@ -327,13 +328,32 @@ def test_a_filter_of_the_table_lies_under_its_name_beside_the_properties(name: s
         return
     contents = parsed.meta[key].contents
     assert parsed.meta[key].kind == independent.RAW
-    if name == "rocksdb":
-        assert contents == policies.create("rocksdb").create_filter(sorted(data))
+    if name in ("rocksdb", "ribbon"):
+        assert contents == policies.create(name).create_filter(sorted(data))
         return
     reader = independent_block.Reader(contents)
     assert reader.block.name == name
     assert all(reader.answer(each) for each in data)
     assert not all(reader.answer(b"other%d" % number) for number in range(100))
+
+
+@pytest.mark.parametrize(
+    ("policy", "count", "unsaid"),
+    [("rocksdb", 300, "rocksdb"), ("ribbon", 300, "ribbon"), ("ribbon", 30, "rocksdb")],
+)
+def test_rocksdbs_bytes_say_who_made_them_where_the_properties_do_not(
+    policy: str, count: int, unsaid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {b"key%d" % number: [(number, 1, b"")] for number in range(count)}
+    table, _ = write(in_order(data), policy=policies.create(policy, bits_per_key=10))
+    loaded = loaded_filter.load(read(table), paranoid=False)
+    assert (loaded.state, loaded.info.policy, loaded.info.num_keys) == ("built", policy, count)
+    assert loaded.info.params == policies.create(policy, bits_per_key=10).params()
+    monkeypatch.setattr(Table, "properties", lambda self: None)
+    loaded = loaded_filter.load(read(table), paranoid=False)
+    assert (loaded.state, loaded.info.policy, loaded.info.num_keys) == ("built", unsaid, None)
+    assert loaded.reader is not None
+    assert all(loaded.reader.might_contain(key) for key in data)
 
 
 def test_the_filter_follows_the_tables_compression_no_more_than_leveldbs_does() -> None:

@@ -118,7 +118,7 @@ class Reader:
     def __init__(self, data: bytes) -> None:
         self.block = block = parse(data)
         self.own: independent_reader.Reader | None = None
-        if not block.payload or block.name in ("leveldb", "rocksdb", "none"):
+        if not block.payload or block.name in ("leveldb", "rocksdb", "ribbon", "none"):
             return
         if block.name not in OWN_FAMILY:
             raise UnknownNameError(block.name)
@@ -135,7 +135,7 @@ class Reader:
             return self.own.answer(key)
         if self.block.name == "leveldb":
             return leveldb_answer(self.block.payload, key)
-        if self.block.name == "rocksdb":
+        if self.block.name in ("rocksdb", "ribbon"):
             return rocksdb_answer(self.block.payload, rocksdb_hash)
         return True
 
@@ -170,10 +170,12 @@ def leveldb_hash(key: bytes) -> int:
 
 
 def rocksdb_answer(payload: bytes, hash64: int) -> bool:
-    """The section on ``rocksdb``: the form that is written; the others are "maybe" here."""
+    """The section on ``rocksdb``: the form that is written; legacy ones are "maybe" here."""
     size = len(payload) - 5
     if size < 1:
         return False
+    if payload[size] == 0xFE:
+        return ribbon_answer(payload, hash64)
     probes = payload[size + 2]
     regular = payload[size] == 0xFF and payload[size + 1] == 0 and payload[size + 3 :] == b"\0\0"
     if not regular or not 1 <= probes <= 30 or size % 64:
@@ -184,4 +186,31 @@ def rocksdb_answer(payload: bytes, hash64: int) -> bool:
         if not payload[64 * line + bit // 8] >> bit % 8 & 1:
             return False
         h = h * 0x9E3779B9 % 2**32
+    return True
+
+
+def ribbon_answer(payload: bytes, hash64: int) -> bool:
+    """The section on ``ribbon``."""
+    size = len(payload) - 5
+    seed, blocks = payload[size + 1], number(payload[size + 2 :], 0, 3)
+    if blocks < 2 or size % 16:
+        return True
+    columns = min(32, -(-(size // 16) // blocks))
+    narrow = max(0, columns * blocks - size // 16)
+    mask = seed * 0xC78219A23EEADD03 % 2**64
+    mask = (mask ^ (mask & 0xF0F0F0F0F0F0F0F0) >> 4) % 2**32
+    g = (hash64 ^ mask) * 0x6193D459236A3A0D % 2**64
+    start = g * (128 * blocks - 127) // 2**64
+    a = g * 0xC28F82822B650BED % 2**64
+    row = a * 2**64 + (a ^ 0xC367844A6E52731D | 1) << start % 128
+    result = number(a.to_bytes(8, "big"), 0, 8) % 2**32
+    block = start // 128
+    first = block * columns - min(block, narrow)
+    here = columns - (1 if block < narrow else 0)
+    for i in range(here):
+        slots = number(payload, 16 * (first + i), 16)
+        if start % 128:
+            slots += number(payload, 16 * (first + here + i), 16) << 128
+        if bin(slots & row).count("1") % 2 != result >> i & 1:
+            return False
     return True

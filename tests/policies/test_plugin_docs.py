@@ -223,12 +223,12 @@ def test_users_see_the_errors_of_the_page(site: Site, monkeypatch: pytest.Monkey
     site.install("acme-abstract", {"acme.abstract": "acme_abstract:Policy"}, version="0.3")
     site.module("acme_misnamed", POLICY_SOURCE.format(name="acme.other"))
     site.install("acme-misnamed", {"acme.misnamed": "acme_misnamed:Policy"}, version="0.3")
-    site.plugin("acme-ribbon", "ribbon", version="0.3")
+    site.plugin("acme-golomb", "golomb", version="0.3")
     site.plugin("acme-blocked", "blocked", version="0.3")
     assert fresh().lookup("blocked") is policies.BlockedPolicy
     seen += [
         message(broken, lookup(name))
-        for name in ("acme.broken", "acme.abstract", "acme.misnamed", "ribbon")
+        for name in ("acme.broken", "acme.abstract", "acme.misnamed", "golomb")
     ]
 
     raising = "    def open(self, filter):\n        raise KeyError('oops')\n"

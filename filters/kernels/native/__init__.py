@@ -12,6 +12,7 @@ try:
     from filters.kernels.native.cuckoo import CuckooFilter
     from filters.kernels.native.digests import Digests
     from filters.kernels.native.leveldb import LevelDBBloomFilter
+    from filters.kernels.native.ribbon import RocksDBRibbonFilter
     from filters.kernels.native.rocksdb import RocksDBBloomFilter
 except ModuleNotFoundError as error:
     try:
@@ -30,4 +31,5 @@ __all__ = [
     "Digests",
     "LevelDBBloomFilter",
     "RocksDBBloomFilter",
+    "RocksDBRibbonFilter",
 ]

@@ -1,64 +1,12 @@
-"""RocksDB's Bloom filters, built and probed; the cache-local ones are in ``line.h``."""
+"""RocksDB's Bloom filter, built; ``rocksdb_filter.pyx`` reads it, ``line.h`` has its lines."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
-
-from filters import occupancy, rocksdb
-from filters.kernels.native cimport simd
-from filters.kernels.native.base cimport ALWAYS_MAYBE, ALWAYS_NO, GROUP, Filter, ask
+from filters import rocksdb
+from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.hashing cimport (
-    LSM_BLOOM_SEED, LSM_DIGEST_ROCKSDB, LSM_DIGEST_XXPH3_64, lsm_rocksdb_hash
-)
-from filters.kernels.native.line cimport count_lines, lsm_fast_local_probing, lsm_lines
-from filters.kernels.native.payload cimport Payload, count_bits
-from filters.kernels.native.probing cimport lsm_probing
-from filters.kernels.native.sampling cimport hit_rate
-from filters.kernels.native.wide cimport lsm_prefetch, lsm_rotate_left32
+from filters.kernels.native.rocksdb_filter cimport RocksDBFilter, distinct_neighbours
 
 
-cdef inline const uint8_t *line_of(const Legacy *legacy, uint32_t hashed) noexcept nogil:
-    return legacy.data + hashed % legacy.lines * (legacy.line_bits >> 3)
-
-
-cdef inline int has(const Legacy *legacy, uint32_t hashed) noexcept nogil:
-    cdef const uint8_t *line = line_of(legacy, hashed)
-    cdef uint32_t step = lsm_rotate_left32(hashed, 15)
-    cdef uint64_t bit
-    for _ in range(legacy.num_probes):
-        bit = hashed & (legacy.line_bits - 1)
-        if not line[bit >> 3] >> (bit & 7) & 1:
-            return 0
-        hashed += step
-    return 1
-
-
-cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
-    return has(
-        <const Legacy *>self, lsm_rocksdb_hash(<const uint8_t *>key, length, LSM_BLOOM_SEED)
-    )
-
-
-cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    return has(<const Legacy *>self, <uint32_t>digest)
-
-
-cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    cdef const Legacy *legacy = <const Legacy *>self
-    cdef size_t i
-    for i in range(max(count, ahead)):
-        if i < ahead:
-            lsm_prefetch(line_of(legacy, <uint32_t>hashes[count + i]))
-        if i < count:
-            answers[i] = <uint8_t>has(legacy, <uint32_t>hashes[i])
-
-
-cdef lsm_probing LEGACY = lsm_probing(probe, probe_digest, test_many, NULL)
-
-
-cdef class RocksDBBloomFilter(Filter):
+cdef class RocksDBBloomFilter(RocksDBFilter):
     """RocksDB's own Bloom filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
 
     Any bytes are a filter, as they are to RocksDB; :attr:`form` says what they were taken for.
@@ -87,128 +35,13 @@ cdef class RocksDBBloomFilter(Filter):
             bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = Digests.of(keys, LSM_DIGEST_XXPH3_64, None)
-        drop_neighbours(hashes)
+        hashes = distinct_neighbours(keys)
         geometry = rocksdb.plan(
             hashes.count, wish, num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        self._lay_out(geometry)
+        self.lay_out_lines(geometry)
         self._num_keys = hashes.count
-        self._insert_all(hashes)
+        self.insert_all(hashes)
         self.verify(hashes)
         return self
-
-    @classmethod
-    def digests(cls):
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests.empty(LSM_DIGEST_XXPH3_64, 0)
-
-    @classmethod
-    def from_bytes(cls, buffer):
-        """The filter in these bytes, whatever they are: a view, or a copy of a mutable buffer."""
-        cdef RocksDBBloomFilter self = cls.__new__(cls)
-        self._form, data = rocksdb.decode(buffer)
-        self.payload = Payload.view(data)
-        self.point()
-        return self
-
-    def to_bytes(self):
-        """The filter as RocksDB stores it; no bytes at all where there are no keys."""
-        return bytes(self.payload)
-
-    @property
-    def form(self):
-        """What the bytes are to RocksDB: empty, fast-local, legacy, or always-maybe with why."""
-        return str(self._form)
-
-    @property
-    def num_keys(self):
-        """How many keys ``build`` kept; None after ``from_bytes``."""
-        return self._num_keys
-
-    @property
-    def num_bits(self):
-        """The bits of all lines; 0 for what is no filter of lines."""
-        return self._form.lines * self._form.line_bits
-
-    @property
-    def num_probes(self):
-        """How many bits a key sets; 0 for what is no filter of lines."""
-        return self._form.num_probes
-
-    @property
-    def fill(self):
-        """The share of bits that are set; an always-maybe one counts as full."""
-        if not self.num_bits:
-            return float(self._form.kind == rocksdb.ALWAYS_MAYBE)
-        return count_bits(self.payload, self.payload.size - rocksdb.TRAILER_BYTES) / self.num_bits
-
-    @property
-    def expected_fpr(self):
-        """The mean of (fill of a line)^num_probes; for a legacy filter measured (within 5 %)."""
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
-
-    def __repr__(self):
-        return f"{Filter.__repr__(self).removesuffix('>')}, {self.form}>"
-
-    def _measure_fpr(self):
-        form = self._form
-        if not self.num_bits:
-            return float(form.kind == rocksdb.ALWAYS_MAYBE)
-        rate = hit_rate(&LEGACY, &self._legacy) if form.kind == rocksdb.LEGACY else 0.0
-        if rate:
-            return rate
-        counts = count_lines(self.payload.data, form.lines, form.line_bits // 8)
-        return occupancy.mean_line_fpr(counts, form.line_bits, form.num_probes)
-
-    cdef int _lay_out(self, object geometry) except -1:
-        """Zeroed lines with a trailer behind; no bytes at all where there are no lines."""
-        cdef Py_ssize_t size = rocksdb.payload_bytes(geometry)
-        cdef bytes trailer = rocksdb.trailer(geometry) if size else b""
-        self.payload = Payload.zeroed(size + len(trailer))
-        memcpy(self.payload.data + size, <const char *>trailer, <size_t>len(trailer))
-        self._form, _ = rocksdb.decode(self.payload)
-        return self.point()
-
-    cdef int point(self) except -1:
-        """Point the lines at the payload, and answer as its form demands."""
-        form = self._form
-        if form.kind == rocksdb.FAST_LOCAL:
-            self._lines = lsm_lines(self.payload.data, form.lines, 0, 0, form.num_probes)
-            return self.opened(
-                &self._lines, &lsm_fast_local_probing[simd.level()], LSM_DIGEST_XXPH3_64, 0
-            )
-        if form.kind == rocksdb.LEGACY:
-            self._legacy = Legacy(
-                self.payload.data, form.lines, form.line_bits, form.num_probes
-            )
-            return self.opened(&self._legacy, &LEGACY, LSM_DIGEST_ROCKSDB, 0)
-        if form.kind == rocksdb.EMPTY:  # too few bytes for any key
-            return self.opened(NULL, &ALWAYS_NO, LSM_DIGEST_XXPH3_64, 0)
-        return self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_XXPH3_64, 0)
-
-    cdef int _insert_all(self, Digests hashes) except -1:
-        cdef uint64_t unchanged[GROUP]
-        cdef Py_ssize_t done = 0, some
-        with nogil:
-            while done < hashes.count:
-                some = min(GROUP, hashes.count - done)
-                self.probing.add_many(
-                    &self._lines, hashes.numbers + done, <size_t>some,
-                    <size_t>min(GROUP, hashes.count - done - some), unchanged,
-                )
-                done += some
-        return 0
-
-
-cdef void drop_neighbours(Digests hashes) noexcept:
-    """Drop each hash that equals the one before it, as RocksDB does."""
-    cdef Py_ssize_t i, kept = 0
-    for i in range(hashes.count):
-        if kept == 0 or hashes.numbers[i] != hashes.numbers[kept - 1]:
-            hashes.numbers[kept] = hashes.numbers[i]
-            kept += 1
-    hashes.count = kept

@@ -1,3 +1,3 @@
 """Which vector instructions are in use."""
 
-cdef int level() noexcept
+cdef int level() noexcept nogil

@@ -17,7 +17,7 @@ cdef int _best = lsm_best_simd()
 cdef int _level = _best
 
 
-cdef int level() noexcept:
+cdef int level() noexcept nogil:
     """The index into a family's table of functions."""
     return _level
 

@@ -11,6 +11,7 @@ from filters.kernels.python.counting import CountingBloomFilter
 from filters.kernels.python.cuckoo import CuckooFilter
 from filters.kernels.python.digests import Digests
 from filters.kernels.python.leveldb import LevelDBBloomFilter
+from filters.kernels.python.ribbon import RocksDBRibbonFilter
 from filters.kernels.python.rocksdb import RocksDBBloomFilter
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Digests",
     "LevelDBBloomFilter",
     "RocksDBBloomFilter",
+    "RocksDBRibbonFilter",
 ]

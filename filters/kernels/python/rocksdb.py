@@ -1,39 +1,27 @@
-"""RocksDB's Bloom filters, built and probed in Python."""
+"""RocksDB's Bloom filter, built in Python; ``rocksdb_filter.py`` reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
-from filters import occupancy, rocksdb
-from filters.compat_hashing import MASK32, rocksdb_hash, xxph3_64
-from filters.digest_kinds import ROCKSDB, XXPH3
-from filters.hashing import key_bytes
-from filters.kernels.python.base import Filter
-from filters.kernels.python.digests import Digests, digests_of
-from filters.sampling import hit_rate
+from filters import rocksdb
+from filters.compat_hashing import MASK32
+from filters.kernels.python.rocksdb_filter import RocksDBFilter, distinct_neighbours
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class RocksDBBloomFilter(Filter):
+class RocksDBBloomFilter(RocksDBFilter):
     """RocksDB's own Bloom filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
 
     Any bytes are a filter, as they are to RocksDB; :attr:`form` says what they were taken for.
     There is nothing secret in it: who chooses the keys can choose ones that pass.
     """
 
-    __slots__ = ("_data", "_form", "_measured_fpr", "_num_keys")
+    __slots__ = ()
     family = rocksdb.FAMILY
-
-    def __init__(self, form: rocksdb.Form, data: memoryview, num_keys: int | None):
-        """For kernels; users call ``build`` or ``from_bytes``."""
-        self._form = form
-        self._data = data
-        self._num_keys = num_keys
-        self._measured_fpr: float | None = None
 
     @classmethod
     def build(
@@ -56,126 +44,19 @@ class RocksDBBloomFilter(Filter):
             num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        digests, _ = digests_of(keys, XXPH3, None)
-        hashes = [hashed for hashed, _ in groupby(digests)]
+        hashes = distinct_neighbours(keys)
         geometry = rocksdb.plan(
             len(hashes), wish, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
         )
-        payload = bytearray(rocksdb.payload_bytes(geometry))
-        for each in hashes:
-            _insert(payload, geometry, each)
-        data = bytes(payload) + rocksdb.trailer(geometry) if payload else b""
-        return cls(*rocksdb.decode(data), len(hashes))
+        return cls._of(bloom_bytes(hashes, geometry), len(hashes))
 
-    @classmethod
-    def from_bytes(cls, buffer: Buffer) -> Self:
-        """The filter in these bytes, whatever they are: a view, or a copy of a mutable buffer."""
-        return cls(*rocksdb.decode(buffer), None)
 
-    def to_bytes(self) -> bytes:
-        """The filter as RocksDB stores it; no bytes at all where there are no keys."""
-        return bytes(self._data)
-
-    def might_contain(self, key: Buffer) -> bool:
-        """False: the key was never added. True: it may have been."""
-        data = key if type(key) is bytes else key_bytes(key)
-        hashed = rocksdb_hash if self._form.kind == rocksdb.LEGACY else xxph3_64
-        return self._might_contain_digest(hashed(data))
-
-    @classmethod
-    def digests(cls) -> Digests:
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests(XXPH3, 0)
-
-    @property
-    def form(self) -> str:
-        """What the bytes are to RocksDB: empty, fast-local, legacy, or always-maybe with why."""
-        return str(self._form)
-
-    @property
-    def num_keys(self) -> int | None:
-        """How many keys ``build`` kept; None after ``from_bytes``."""
-        return self._num_keys
-
-    @property
-    def size_in_bytes(self) -> int:
-        """The length of ``to_bytes()``."""
-        return len(self._data)
-
-    @property
-    def num_bits(self) -> int:
-        """The bits of all lines; 0 for what is no filter of lines."""
-        return self._form.lines * self._form.line_bits
-
-    @property
-    def num_probes(self) -> int:
-        """How many bits a key sets; 0 for what is no filter of lines."""
-        return self._form.num_probes
-
-    @property
-    def fill(self) -> float:
-        """The share of bits that are set; an always-maybe one counts as full."""
-        if not self.num_bits:
-            return float(self._form.kind == rocksdb.ALWAYS_MAYBE)
-        return int.from_bytes(self._payload, "little").bit_count() / self.num_bits
-
-    @property
-    def expected_fpr(self) -> float:
-        """The mean of (fill of a line)^num_probes; for a legacy filter measured (within 5 %)."""
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, {self.form}>"
-
-    @property
-    def _payload(self) -> memoryview:
-        return self._data[: -rocksdb.TRAILER_BYTES]
-
-    def _measure_fpr(self) -> float:
-        form = self._form
-        if not self.num_bits:
-            return float(form.kind == rocksdb.ALWAYS_MAYBE)
-        rate = hit_rate(self._probe_legacy) if form.kind == rocksdb.LEGACY else 0.0
-        if rate:
-            return rate
-        counts = occupancy.count_lines(self._payload, form.line_bits // 8)
-        return occupancy.mean_line_fpr(counts, form.line_bits, form.num_probes)
-
-    @property
-    def _digest_kind(self) -> tuple[str, int]:
-        return (ROCKSDB if self._form.kind == rocksdb.LEGACY else XXPH3), 0
-
-    def _might_contain_digest(self, digest: int) -> bool:
-        kind = self._form.kind
-        if kind == rocksdb.FAST_LOCAL:
-            return self._probe(digest)
-        if kind == rocksdb.LEGACY:
-            return self._probe_legacy(digest)
-        return kind == rocksdb.ALWAYS_MAYBE
-
-    def _probe(self, hashed: int) -> bool:
-        data = self._data
-        line = (hashed & MASK32) * self._form.lines >> 32 << 6
-        h = hashed >> 32
-        for _ in range(self._form.num_probes):
-            if not data[line + (h >> 26)] >> (h >> 23 & 7) & 1:
-                return False
-            h = h * rocksdb.PROBE_MULTIPLIER & MASK32
-        return True
-
-    def _probe_legacy(self, hashed: int) -> bool:
-        data, form = self._data, self._form
-        line_bits = form.line_bits
-        line = hashed % form.lines * (line_bits >> 3)
-        step = hashed >> 17 | hashed << 15 & MASK32
-        for _ in range(form.num_probes):
-            bit = hashed & (line_bits - 1)
-            if not data[line + (bit >> 3)] >> (bit & 7) & 1:
-                return False
-            hashed = hashed + step & MASK32
-        return True
+def bloom_bytes(hashes: list[int], geometry: rocksdb.Geometry) -> bytes:
+    """The cache-local filter of these hashes; no bytes at all where there are none."""
+    payload = bytearray(rocksdb.payload_bytes(geometry))
+    for each in hashes:
+        _insert(payload, geometry, each)
+    return bytes(payload) + rocksdb.trailer(geometry) if payload else b""
 
 
 def _insert(payload: bytearray, geometry: rocksdb.Geometry, hashed: int) -> None:

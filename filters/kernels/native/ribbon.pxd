@@ -1,0 +1,8 @@
+"""RocksDB's Ribbon filter."""
+
+from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.rocksdb_filter cimport RocksDBFilter
+
+
+cdef class RocksDBRibbonFilter(RocksDBFilter):
+    cdef bint _solve(self, Digests hashes, object wish, object adaptive) except -1

@@ -1,0 +1,1 @@
+from filters.kernels.python.ribbon import RocksDBRibbonFilter as RocksDBRibbonFilter
