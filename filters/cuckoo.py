@@ -17,7 +17,6 @@ import attrs
 
 from filters import header
 from filters.errors import CorruptFilterError
-from filters.hashing import MASK64, mix
 from filters.wishes import Wish, Wishes
 
 if TYPE_CHECKING:
@@ -122,11 +121,6 @@ def predicted_fpr(num_keys: float, geometry: Geometry) -> float:
 def payload_bytes(geometry: Geometry) -> int:
     """All slots, packed."""
     return -(-geometry.slots * geometry.fingerprint_bits // 8)
-
-
-def next_salt(salt: int) -> int:
-    """The salt of the next attempt, after a build has failed under this one."""
-    return mix((salt + 1) & MASK64, 0)
 
 
 def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:

@@ -50,6 +50,11 @@ def mix(digest: int, salt: int) -> int:
     return (product & MASK64) ^ (product >> 64)
 
 
+def next_salt(salt: int) -> int:
+    """The salt that comes after this one, where a filter needs several."""
+    return mix((salt + 1) & MASK64, 0)
+
+
 def random64() -> int:
     """A secret 64-bit number, for a seed or a salt nobody chose."""
     return int.from_bytes(os.urandom(8), "little")

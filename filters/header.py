@@ -45,8 +45,8 @@ class Header:
     salt: int = attrs.field(repr=False)
 
 
-def pack(header: Header, payload: Buffer) -> bytes:
-    """The complete bytes of a filter: fixed fields, payload, checksum."""
+def pack(header: Header, *payload: Buffer) -> bytes:
+    """The complete bytes of a filter: fixed fields, payload in one or more parts, checksum."""
     flags = EMPTY if header.num_keys == 0 else 0
     fixed = _FIXED.pack(
         MAGIC,
@@ -60,8 +60,9 @@ def pack(header: Header, payload: Buffer) -> bytes:
         header.salt,
     )
     checksum = xxh3_64(fixed)
-    checksum.update(payload)
-    return b"".join((fixed, payload, _CHECKSUM.pack(checksum.intdigest())))
+    for part in payload:
+        checksum.update(part)
+    return b"".join((fixed, *payload, _CHECKSUM.pack(checksum.intdigest())))
 
 
 def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:

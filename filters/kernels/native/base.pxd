@@ -55,9 +55,11 @@ cdef class Filter:
     ) noexcept nogil
 
 
-cdef class SaltedFilter(Filter):
+cdef class SeededFilter(Filter):
     cdef uint64_t _num_keys
 
+
+cdef class SaltedFilter(SeededFilter):
     cdef uint64_t hash_of(self, object key) except? 0
     cdef bytes packed(self, uint64_t parameter, uint64_t size)
 

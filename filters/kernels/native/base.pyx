@@ -272,8 +272,8 @@ cdef void close_door(object capsule) noexcept:
     Py_DECREF(<object>PyCapsule_GetContext(capsule))
 
 
-cdef class SaltedFilter(Filter):
-    """A filter over XXH3-64 digests under a seed, with a salt of its own folded in.
+cdef class SeededFilter(Filter):
+    """A filter over XXH3-64 digests under a seed.
 
     ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over
     many filters of one seed hashes its key once.
@@ -297,6 +297,14 @@ cdef class SaltedFilter(Filter):
     def num_keys(self):
         """How many keys are in."""
         return self._num_keys
+
+
+cdef class SaltedFilter(SeededFilter):
+    """A filter over XXH3-64 digests under a seed, with a salt of its own folded in.
+
+    ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over
+    many filters of one seed hashes its key once.
+    """
 
     @property
     def size_in_bytes(self):

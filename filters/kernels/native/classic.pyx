@@ -11,16 +11,6 @@ from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_prefetch
 
 
-cdef int has(const Bits *filter, uint64_t mixed) noexcept nogil:
-    cdef uint64_t place
-    for _ in range(filter.num_probes):
-        place = position(mixed, filter.size)
-        if not filter.bits[place >> 3] >> (place & 7) & 1:
-            return 0
-        mixed = following(mixed)
-    return 1
-
-
 cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
     cdef const Bits *filter = <const Bits *>self
     return has(filter, lsm_mix(lsm_xxh3_64(<const uint8_t *>key, length, filter.seed), filter.salt))

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import cuckoo
 from filters.errors import CapacityError
-from filters.hashing import checked64
+from filters.hashing import checked64, next_salt
 from filters.kernels.native.base cimport SaltedFilter, ask, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
@@ -243,7 +243,7 @@ cdef class CuckooFilter(SaltedFilter):
             self.lay_out(geometry, digests.seed, salt, None)
             if self._fill(hashes):
                 break
-            geometry, salt = geometry.grown(), cuckoo.next_salt(salt)
+            geometry, salt = geometry.grown(), next_salt(salt)
         self._num_keys = hashes.count
         self.verify(hashes)
         return self

@@ -120,25 +120,22 @@ class Filter(ABC):
         return f"<{type(self).__name__}: {keys}, {self.size_in_bytes} bytes{rate}>"
 
 
-class SaltedFilter(Filter):
-    """A filter over XXH3-64 digests under a seed, with a salt of its own folded in.
+class SeededFilter(Filter):
+    """A filter over XXH3-64 digests under a seed.
 
     ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over
     many filters of one seed hashes its key once.
     """
 
-    __slots__ = ("_num_keys", "_payload", "_salt", "_seed")
-    _payload: memoryview | bytearray
+    __slots__ = ("_num_keys", "_seed")
 
-    def __init__(self, *, seed: int, salt: int, num_keys: int, payload: memoryview | bytearray):
+    def __init__(self, *, seed: int, num_keys: int):
         self._seed = seed
-        self._salt = salt
         self._num_keys = num_keys
-        self._payload = payload
 
     def might_contain(self, key: Buffer) -> bool:
         """False: the key was never added. True: it may have been."""
-        return self._probe(mix(digest(key, self._seed), self._salt))
+        return self._might_contain_digest(digest(key, self._seed))
 
     @classmethod
     def digests(cls, *, seed: int | None = None) -> Digests:
@@ -160,13 +157,33 @@ class SaltedFilter(Filter):
         return self._num_keys
 
     @property
+    def _digest_kind(self) -> tuple[str, int]:
+        return XXH3, self._seed
+
+
+class SaltedFilter(SeededFilter):
+    """A filter over XXH3-64 digests under a seed, with a salt of its own folded in.
+
+    ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over
+    many filters of one seed hashes its key once.
+    """
+
+    __slots__ = ("_payload", "_salt")
+    _payload: memoryview | bytearray
+
+    def __init__(self, *, seed: int, salt: int, num_keys: int, payload: memoryview | bytearray):
+        super().__init__(seed=seed, num_keys=num_keys)
+        self._salt = salt
+        self._payload = payload
+
+    def might_contain(self, key: Buffer) -> bool:
+        """False: the key was never added. True: it may have been."""
+        return self._probe(mix(digest(key, self._seed), self._salt))
+
+    @property
     def size_in_bytes(self) -> int:
         """The length of ``to_bytes()``."""
         return header.OVERHEAD + len(self._payload)
-
-    @property
-    def _digest_kind(self) -> tuple[str, int]:
-        return XXH3, self._seed
 
     def _might_contain_digest(self, digest: int) -> bool:
         return self._probe(mix(digest, self._salt))

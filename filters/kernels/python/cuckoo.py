@@ -9,7 +9,7 @@ from filters import cuckoo
 from filters.cuckoo import MAX_KICKS, MAX_KICKS_IN_BUILD, SLOTS
 from filters.digest_kinds import XXH3
 from filters.errors import CapacityError
-from filters.hashing import MASK64, checked64, digest, mix
+from filters.hashing import MASK64, checked64, digest, mix, next_salt
 from filters.kernels.python.base import SaltedFilter
 from filters.kernels.python.digests import digests_of
 from filters.packed_keys import one_by_one
@@ -79,7 +79,7 @@ class CuckooFilter(SaltedFilter):
             self = cls(geometry, seed=seed, salt=salt)
             if all(self._insert(each, MAX_KICKS_IN_BUILD) for each in mixed):
                 return self
-            geometry, salt = geometry.grown(), cuckoo.next_salt(salt)
+            geometry, salt = geometry.grown(), next_salt(salt)
 
     @classmethod
     def with_capacity(
