@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         LevelDBBloomFilter,
         RocksDBBloomFilter,
         RocksDBRibbonFilter,
+        ScalableBloomFilter,
     )
 else:
     _chosen = kernels.load(KERNEL)
@@ -51,6 +52,7 @@ else:
     LevelDBBloomFilter = _chosen.LevelDBBloomFilter
     RocksDBBloomFilter = _chosen.RocksDBBloomFilter
     RocksDBRibbonFilter = _chosen.RocksDBRibbonFilter
+    ScalableBloomFilter = _chosen.ScalableBloomFilter
 
 __all__ = [
     "KERNEL",
@@ -70,6 +72,7 @@ __all__ = [
     "PackedKeys",
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
+    "ScalableBloomFilter",
     "UnsupportedVersionError",
     "digest",
 ]

@@ -26,7 +26,14 @@ MAGIC = b"LSFB"
 VERSION = 1
 EMPTY = 0b1
 MAX_KEYS = 1 << 60  # a count beyond is no count, and could not go on growing
-FAMILY_IDS = {"classic": 1, "counting": 2, "cuckoo": 3, "blocked": 4, "binary-fuse": 5}
+FAMILY_IDS = {
+    "classic": 1,
+    "counting": 2,
+    "cuckoo": 3,
+    "blocked": 4,
+    "binary-fuse": 5,
+    "scalable": 8,
+}
 
 _FIXED = struct.Struct("<4s4B4Q")
 _CHECKSUM = struct.Struct("<Q")

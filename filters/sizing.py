@@ -1,7 +1,8 @@
 """Bits per key and false-positive rates of every family, both ways, before anything is built.
 
 ``n`` is a number of keys; None means many (a million), where small numbers no longer matter. What
-is predicted here is what the families' own ``plan`` leads to, so it includes rounding.
+is predicted here is what the families' own ``plan`` leads to, so it includes rounding. A scalable
+filter is predicted as it is built, or with ``capacity=1024`` as it has grown from there.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from filters import (
     ribbon,
     rocksdb,
     rocksdb_forms,
+    scalable,
 )
-from filters.wishes import Wish, checked_int, checked_number
+from filters.wishes import checked_int, checked_number
 
 if TYPE_CHECKING:
     from filters.kernels.python.base import Filter
@@ -35,10 +37,10 @@ MANY = 1 << 20
 class Model:
     """How one family is sized: a geometry for a wish, its bytes, and the rate it leads to."""
 
-    plan: Callable[[int, Wish, int | None], Any]
+    plan: Callable[[int, Any, int | None], Any]
     payload_bytes: Callable[[Any], int]
     rate: Callable[[float, Any], float]
-    check: Callable[..., Wish]
+    check: Callable[..., Any]  # what plan() takes
     takes_probes: bool = True
     can_be_over_filled: bool = False
 
@@ -98,6 +100,13 @@ MODELS: dict[str, Model] = {
         ribbon.check,
         takes_probes=False,
     ),
+    "scalable": Model(
+        lambda n, terms, _: scalable.plan(n, terms),
+        scalable.payload_bytes,
+        scalable.predicted_fpr,
+        scalable.check,
+        takes_probes=False,
+    ),
 }
 
 
@@ -122,8 +131,8 @@ def fpr(
     checked_number("over_filled", over_filled, 0, 1000)
     if over_filled > 1 and not model.can_be_over_filled:
         raise ValueError(
-            f"a {family} filter cannot be over-filled: it is built of the keys it is made for, or "
-            f"refuses more; possible for {', '.join(_growing())}"
+            f"a {family} filter cannot be over-filled: it is built of the keys it is made for, "
+            f"grows, or refuses more; possible for {', '.join(_growing())}"
         )
     return float(model.rate(count * over_filled, geometry))
 
@@ -140,7 +149,7 @@ def estimate_num_keys(filter: Filter) -> float:
     """How many distinct keys a filter holds, as its fill suggests.
 
     For what other engines wrote, which does not say; beside ``num_keys`` it tells over-filling. A
-    cuckoo and a binary fuse filter know their count.
+    cuckoo, a binary fuse and a scalable filter know their count.
     """
     built: Any = filter
     match filter.family:

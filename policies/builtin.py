@@ -1,4 +1,4 @@
-"""The eight policies that are built in: one for each family of ``filters``, and none."""
+"""The eight policies that are built in: one for each family that tables use, and none."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from filters import Digests
     from filters.kernels.python.base import Filter
+
+
+# Families without a policy, for programs only: a table knows how many keys it has, and keeps them.
+STRUCTURES = frozenset({"scalable"})
 
 
 @attrs.frozen(kw_only=True)

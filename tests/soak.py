@@ -1,8 +1,9 @@
 """``make soak``: no false negative at any size, the long way.
 
 Every family is built and probed with all its keys at sizes from 0 to 200,000, close enough to meet
-every probe count, bucket count and segment length there is; and the binary fuse filter, whose
-construction can fail, is built at each single size up to 20,000. Takes some ten minutes.
+every probe count, bucket count and segment length there is; the binary fuse filter, whose
+construction can fail, is built at each single size up to 20,000; and the scalable filter grows to
+all these sizes from room for one key. Takes some ten minutes.
 """
 
 from __future__ import annotations
@@ -53,6 +54,24 @@ def soak_fuse(name: str, rng: random.Random) -> None:
                 progress(f"{name} binary-fuse {width} bits, each size", size, EVERY_SIZE_UP_TO)
 
 
+def soak_growth(name: str, keys: list[bytes]) -> None:
+    """The scalable filter at all sizes on its way, read back from its bytes at each of them."""
+    cls = kernels.load(name).ScalableBloomFilter
+    for wish in ({}, {"fpr": 0.3, "tightening": 0.5, "growth": 4}, {"fpr": 1e-7}):
+        grown, done = cls.with_capacity(1, **wish), 0
+        for size in sizes():
+            grown.add_many(keys[done:size])
+            done = size
+            grown = cls.from_bytes(grown.to_bytes())
+            lost = grown.might_contain_many(keys[:size]).count(False)
+            if lost or grown.expected_fpr > grown.fpr:
+                sys.exit(
+                    f"scalable {wish} on the {name} kernel denies {lost} of its {size} keys, "
+                    f"and expects a rate of {grown.expected_fpr}"
+                )
+            progress(f"{name} scalable {wish}, growing", size, LARGEST)
+
+
 def progress(what: str, done: int, total: int) -> None:
     """One line that is written over and over."""
     print(f"\r{what:<60} {done:>7} of {total}", end="", file=sys.stderr, flush=True)
@@ -67,6 +86,7 @@ def main() -> None:
     start = time.monotonic()
     for name in kernels.available():
         soak_fuse(name, rng)
+        soak_growth(name, keys)
         for case in CASES:
             soak_case(name, case, keys)
     print(f"\nno key was lost; {time.monotonic() - start:.0f} s")

@@ -21,12 +21,22 @@ from filters import (
     header,
     leveldb,
     rocksdb,
+    scalable,
     sizing,
 )
-from policies.builtin import BUILTIN
+from policies.builtin import BUILTIN, STRUCTURES
 
 ROOT = Path(__file__).parents[1]
-MODULES: tuple[Any, ...] = (classic, counting, cuckoo, blocked, leveldb, rocksdb, binary_fuse)
+MODULES: tuple[Any, ...] = (
+    classic,
+    counting,
+    cuckoo,
+    blocked,
+    leveldb,
+    rocksdb,
+    binary_fuse,
+    scalable,
+)
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -69,8 +79,10 @@ def test_the_configuration_loads(tmp_path: Path) -> None:
     assert names == ["rocksdb"] * 2 + ["blocked"] * 2 + ["binary-fuse"] * 3
 
 
-def test_the_tables_name_every_policy() -> None:
-    assert set(rows("README.md", "The families")) == {cls.name for cls in BUILTIN}
+def test_the_tables_name_every_policy_and_every_structure() -> None:
+    named = rows("README.md", "The families")
+    assert set(named) == {cls.name for cls in BUILTIN} | STRUCTURES
+    assert {name for name, cells in named.items() if "no policy" in cells[0]} == STRUCTURES
     assert set(rows("docs/families.md", "In one table")) == set(sizing.MODELS)
 
 
@@ -78,10 +90,31 @@ def test_the_default_sizes_and_rates_are_those_of_the_families() -> None:
     for family, cells in rows("README.md", "The families").items():
         if family in {"none", "leveldb"}:
             continue
-        stated_bits, stated_rate = cells[2], float(cells[3].rstrip(" %")) / 100
+        stated_bits, stated_rate = cells[2], float(cells[3].split()[0]) / 100
         bits = sizing.bits_per_key(family)
         assert float(re.findall(r"[0-9.]+", stated_bits)[0]) == pytest.approx(bits, rel=0.01)
         assert sizing.fpr(family) == pytest.approx(stated_rate, rel=0.03)
+
+
+def test_what_growing_costs_is_what_sizing_says() -> None:
+    """ "25 grown": from 1,024 keys to a million, in the mean up to two millions."""
+
+    def grown(**wish: Any) -> list[float]:
+        counts = [int(1024 * 2 ** (10 + part / 8)) for part in range(8)]
+        return [sizing.bits_per_key("scalable", n=n, capacity=1024, **wish) for n in counts]
+
+    cells = rows("docs/families.md", "In one table")["scalable"]
+    for cell, fpr in ((cells[1], 0.01), (cells[2], 0.001)):
+        mean = sum(grown(fpr=fpr)) / 8
+        assert cell.endswith(f"({mean:.0f} grown)")
+    text = " ".join((ROOT / "docs/families.md").read_text().split())
+    full = sizing.bits_per_key("scalable", n=1_000_000, capacity=1024)
+    assert f"{full:.0f} bits just before it grows, {max(grown()):.0f} just after" in text
+    quadrupled = [
+        sizing.bits_per_key("scalable", n=int(1024 * 4 ** (5 + part / 8)), capacity=1024, growth=4)
+        for part in range(8)
+    ]
+    assert f"{sum(quadrupled) / 8:.0f} bits per key instead of 25" in text
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.FAMILY)

@@ -29,6 +29,7 @@ CLASS_NAMES = {
     "rocksdb": "RocksDBBloomFilter",
     "binary-fuse": "BinaryFuseFilter",
     "ribbon": "RocksDBRibbonFilter",
+    "scalable": "ScalableBloomFilter",
 }
 
 

@@ -92,6 +92,12 @@ def _cases() -> list[Case]:
             False,
             [{}, {"bits_per_key": 1.5}, {"fpr": 0.0123}],
         ),
+        (
+            "scalable",
+            "ScalableBloomFilter",
+            True,
+            [{}, {"fpr": 0.2, "tightening": 0.5, "growth": 4}],
+        ),
     ]
     return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
 
@@ -100,7 +106,12 @@ CASES = _cases()
 DEFAULTS = [case for case in CASES if not case.wishes]
 SALTED = [case for case in CASES if case.salted]
 SALTED_DEFAULTS = [case for case in DEFAULTS if case.salted]
-GROWING = [case for case in DEFAULTS if case.family in {"classic", "counting", "blocked", "cuckoo"}]
+GROWING_FAMILIES = {"classic", "counting", "blocked", "cuckoo", "scalable"}
+GROWING = [case for case in DEFAULTS if case.family in GROWING_FAMILIES]
+
+# All others can be wished for in bits, too, and have to be told how many keys will come.
+OF_A_RATE_ONLY = {"scalable"}
+OF_ANY_CAPACITY = {"scalable"}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_family = pytest.mark.parametrize("case", DEFAULTS, ids=str)

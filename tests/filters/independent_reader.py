@@ -1,4 +1,4 @@
-"""A minimal reader of the five families, written from ``docs/family-formats.md`` alone.
+"""A minimal reader of the six families, written from ``docs/family-formats.md`` alone.
 
 It shares no line with ``filters`` and imports nothing from it: where the two disagree, the page or
 the code is wrong. It is plain on purpose and slow.
@@ -6,11 +6,19 @@ the code is wrong. It is plain on purpose and slow.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 from xxhash import xxh3_64_intdigest
 
-FAMILIES = {1: "classic", 2: "counting", 3: "cuckoo", 4: "blocked", 5: "binary-fuse"}
+FAMILIES = {
+    1: "classic",
+    2: "counting",
+    3: "cuckoo",
+    4: "blocked",
+    5: "binary-fuse",
+    8: "scalable",
+}
 
 
 class RefusedError(Exception):
@@ -294,16 +302,80 @@ class BinaryFuse(Reader):
         return found == fingerprint
 
 
+@dataclass(frozen=True)
+class Slice:
+    """One row of the directory, and where its bits start in the payload."""
+
+    bits: int
+    probes: int
+    start: int
+
+
+class Scalable(Reader):
+    """Family 8."""
+
+    def validate(self) -> None:
+        self.require_limits((1, 64), (2, 4))
+        payload = self.frame.payload
+        if self.frame.parameter == 3:
+            raise RefusedError("parameter")
+        start = 24 + 16 * self.frame.size
+        if len(payload) < start:
+            raise RefusedError("directory")
+        fpr, tightening = struct.unpack("<dd", payload[8:24])
+        if not 1 <= number(payload, 0, 8) <= 2**40:
+            raise RefusedError("capacity")
+        if not 1e-9 <= fpr <= 0.5:
+            raise RefusedError("fpr")
+        if not 0.5 <= tightening <= 0.95:
+            raise RefusedError("tightening")
+        self.slices = []
+        for row in range(24, start, 16):
+            bits, probes = number(payload, row, 8), number(payload, row + 8, 8)
+            if not 64 <= bits <= 2**40 or bits % 8:
+                raise RefusedError("bits of a slice")
+            if not 1 <= probes <= 64:
+                raise RefusedError("probes of a slice")
+            self.slices.append(Slice(bits, probes, start))
+            start += bits // 8
+            if start > len(payload):
+                raise RefusedError("slice beyond the payload")
+        if start != len(payload):
+            raise RefusedError("bytes behind the last slice")
+
+    def positions(self, digest: int) -> list[list[int]]:
+        """Where the probes fall in each slice."""
+        found = []
+        salt = self.frame.salt
+        for each in self.slices:
+            salted = mix(digest, salt)
+            places = []
+            for _ in range(each.probes):
+                places.append(hi64(salted * each.bits))
+                salted = fold(salted, 0xC13FA9A902A6328F)
+            found.append(places)
+            salt = mix(lo64(salt + 1), 0)
+        return found
+
+    def answer(self, key: bytes) -> bool:
+        in_slices = self.positions(key_digest(key, self.frame.seed))
+        return any(
+            all(bits_at(self.frame.payload, 8 * each.start + place, 1) for place in places)
+            for each, places in zip(self.slices, in_slices, strict=True)
+        )
+
+
 READERS: dict[str, type[Reader]] = {
     "classic": Classic,
     "counting": Counting,
     "cuckoo": Cuckoo,
     "blocked": Blocked,
     "binary-fuse": BinaryFuse,
+    "scalable": Scalable,
 }
 
 
 def read(data: bytes) -> Reader:
-    """The reader for a filter of any of the five families; RefusedError where there is none."""
+    """The reader for a filter of any of the six families; RefusedError where there is none."""
     frame = open_frame(data)
     return READERS[frame.family](frame)

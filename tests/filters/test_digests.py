@@ -244,7 +244,7 @@ def payload_of(case: Case, data: bytes) -> range:
         return range(len(data) - 1)
     if case.family in ("rocksdb", "ribbon"):
         return range(len(data) - 5)
-    return range(40 + 16 * (case.family == "binary-fuse"), len(data) - 8)
+    return range(40 + {"binary-fuse": 16, "scalable": 40}.get(case.family, 0), len(data) - 8)
 
 
 @every_family

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import struct
@@ -16,12 +17,14 @@ import attrs
 import pytest
 from xxhash import xxh3_64_intdigest
 
+from filters import scalable
 from filters.binary_fuse import payload_of
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.header import Header, pack
 from filters.kernels import CLASS_NAMES
 from filters.kernels.python import peeling
 from filters.kernels.python.binary_fuse import build_shard
+from filters.kernels.python.chain import positions
 from tests.filters import independent_reader
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
 
@@ -51,6 +54,8 @@ WISHES: list[tuple[str, dict[str, Any]]] = [
     ("blocked", {"bits_per_key": 8, "num_probes": 32}),
     ("binary-fuse", {}),
     ("binary-fuse", {"fingerprint_bits": 16}),
+    ("scalable", {}),
+    ("scalable", {"fpr": 1e-9, "growth": 4}),
 ]
 
 
@@ -97,7 +102,7 @@ def test_both_answer_no_to_everything_in_an_empty_set(
     assert not any(real.might_contain_many(strangers))
 
 
-@pytest.mark.parametrize("family", ["classic", "counting", "cuckoo", "blocked"])
+@pytest.mark.parametrize("family", ["classic", "counting", "cuckoo", "blocked", "scalable"])
 def test_both_agree_on_a_filter_that_has_lived(
     kernel: ModuleType, rng: random.Random, family: str
 ) -> None:
@@ -124,6 +129,16 @@ def test_a_counting_filter_may_say_maybe_under_the_empty_flag(kernel: ModuleType
     assert kernel.CountingBloomFilter.from_bytes(data).might_contain(b"stuck")
 
 
+def test_both_agree_on_a_filter_that_has_grown(kernel: ModuleType, rng: random.Random) -> None:
+    keys = [rng.randbytes(9) for _ in range(900)]
+    real = kernel.ScalableBloomFilter.with_capacity(5)
+    real.add_many(keys)
+    reader: Any = independent_reader.read(real.to_bytes())
+    assert len(reader.slices) == real.num_slices == 8
+    asked = keys + random_keys(rng, 3000)
+    assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
+
+
 @pytest.mark.parametrize("shards", [1, 2, 8, 64])
 @pytest.mark.parametrize("bits", [8, 16])
 def test_both_agree_on_a_fuse_filter_of_many_shards(
@@ -144,6 +159,22 @@ def sharded(keys: list[bytes], shards: int, bits: int) -> bytes:
     parts = [[each for each in mixed if each * shards >> 64 == index] for index in range(shards)]
     payload = payload_of([build_shard(part, bits, peeling.populate) for part in parts])
     return pack(Header("binary-fuse", bits, shards, len(mixed), SEED, SALT), payload)
+
+
+def sliced(parts: list[list[bytes]], bits: int, probes: int) -> bytes:
+    """A scalable filter of smaller slices than our writer would make, with these keys in each."""
+    slices, salt, arrays = [scalable.Geometry(bits, probes)] * len(parts), SALT, []
+    for part in parts:
+        array = bytearray(bits // 8)
+        for key in part:
+            salted = independent_reader.mix(xxh3_64_intdigest(key, SEED), salt)
+            for position in positions(salted, bits, probes):
+                array[position // 8] |= 1 << position % 8
+        arrays.append(array)
+        salt = independent_reader.mix((salt + 1) % 2**64, 0)
+    head = scalable.head_of(scalable.Terms(2, 0.01, 0.85, 2), slices)
+    count = sum(map(len, parts))
+    return pack(Header("scalable", 2, len(parts), count, SEED, SALT), head, *arrays)
 
 
 # --- the worked examples --------------------------------------------------------------------------
@@ -199,6 +230,7 @@ TITLES = [
     "binary fuse, 8 bits",
     "binary fuse, 16 bits, two shards",
     "binary fuse, empty set",
+    "scalable, two slices",
 ]
 
 
@@ -210,6 +242,9 @@ def traced(reader: Any, key: bytes) -> list[str]:
     """The row that the page should have for a key, from the independent reader."""
     salted = reader.salted(key)
     match reader.frame.family:
+        case "scalable":
+            digest = independent_reader.key_digest(key, SEED)
+            cells = [spelled(each) for each in reader.positions(digest)]
         case "classic":
             cells = [spelled(reader.positions(salted))]
         case "counting":
@@ -314,6 +349,9 @@ WRITERS: dict[str, Callable[[ModuleType], Any]] = {
     "binary fuse, empty set": lambda kernel: kernel.BinaryFuseFilter.build(
         [], fingerprint_bits=8, seed=SEED, salt=SALT
     ),
+    "scalable, two slices": lambda kernel: kernel.ScalableBloomFilter.from_bytes(
+        sliced([KEYS[:2], KEYS[2:]], 64, 3)
+    ),
 }
 
 
@@ -334,6 +372,24 @@ def test_the_table_for_checking_a_writer(kernel: ModuleType) -> None:
         (checksum,) = U64.unpack(data[-8:])
         facts = [str(frame.size), str(frame.parameter), str(len(data)), f"0x{checksum:016x}"]
         assert facts == expected, f"{name} of {count} keys"
+
+
+def test_the_grown_filter_that_the_page_tells_of(kernel: ModuleType) -> None:
+    text = " ".join(sections()["Scalable (family 8)"].split())
+    grown = kernel.ScalableBloomFilter.with_capacity(100, seed=SEED, salt=SALT)
+    grown.add_many([number.to_bytes(8, "little") for number in range(5000)])
+    data = grown.to_bytes()
+    (checksum,) = U64.unpack(data[-8:])
+    assert (
+        f"it has {grown.num_slices} slices and {grown.num_keys} keys in {len(data)} bytes, with "
+        f"the checksum 0x{checksum:016x}"
+    ) in text
+
+
+def test_the_salt_of_a_slice_that_the_page_tells_of() -> None:
+    second = independent_reader.mix(SALT + 1, 0)
+    text = " ".join(sections()["Example: scalable, two slices"].split())
+    assert f"The salt of the second one is 0x{second:016x}" in text
 
 
 def test_a_cuckoo_build_that_starts_anew_stores_the_salt_that_the_page_says(
@@ -373,7 +429,7 @@ def sealed(body: bytes | bytearray) -> bytes:
     return bytes(body) + U64.pack(xxh3_64_intdigest(bytes(body)))
 
 
-def changed(title: str, *edits: tuple[int, struct.Struct, int], payload: int = 0) -> bytes:
+def changed(title: str, *edits: tuple[int, struct.Struct, float], payload: int = 0) -> bytes:
     """An example with some fields set, its payload longer or shorter, and a checksum that fits."""
     body = bytearray(read_example(title).data[:-8])
     for offset, field, value in edits:
@@ -382,7 +438,9 @@ def changed(title: str, *edits: tuple[int, struct.Struct, int], payload: int = 0
 
 
 FUSE, FUSE2 = "binary fuse, 8 bits", "binary fuse, 16 bits, two shards"
-REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, int], ...], int]] = [
+CHAIN = "scalable, two slices"
+DOUBLE = struct.Struct("<d")
+REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]] = [
     *[
         (f"{title}: {what}", title, edits, payload)
         for title in TITLES
@@ -421,6 +479,29 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, int], ...], int]] 
     ("fuse: 2^32 - 1 segments", FUSE, ((52, U32, 2**32 - 1),), 0),
     ("fuse: a later shard too long", FUSE2, ((68, U32, 2),), 0),
     ("fuse: a segment length of 0", FUSE2, ((64, U32, 0),), 0),
+    ("scalable: growth of 3", CHAIN, ((7, BYTE, 3),), 0),
+    ("scalable: growth of 5", CHAIN, ((7, BYTE, 5),), 0),
+    ("scalable: 65 slices", CHAIN, ((16, U64, 65),), 63 * 24),
+    ("scalable: directory cut short", CHAIN, ((16, U64, 5),), 0),
+    ("scalable: one slice", CHAIN, ((16, U64, 1),), 0),
+    ("scalable: no capacity", CHAIN, ((40, U64, 0),), 0),
+    ("scalable: capacity of 2^40 + 1", CHAIN, ((40, U64, 2**40 + 1),), 0),
+    *[
+        (f"scalable: {name} {value}", CHAIN, ((offset, DOUBLE, value),), 0)
+        for name, offset, values in (("fpr", 48, (9.9e-10, 0.51)), ("tightening", 56, (0.49, 1)))
+        for value in (*values, 0, -0.8, math.nan, math.inf, -math.inf)
+    ],
+    *[
+        (f"scalable: {bits} bits in slice {index}", CHAIN, ((64 + 16 * index, U64, bits),), 0)
+        for index in (0, 1)
+        for bits in (0, 56, 65, 72, 2**40, 2**40 + 8, 2**64 - 8)
+    ],
+    *[
+        (f"scalable: {probes} probes in slice {index}", CHAIN, ((72 + 16 * index, U64, probes),), 0)
+        for index in (0, 1)
+        for probes in (0, 65, 2**32 + 3)
+    ],
+    ("scalable: bits that another slice has", CHAIN, ((64, U64, 72), (80, U64, 56)), 0),
 ]
 
 
@@ -450,6 +531,7 @@ def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -
         ("cuckoo", 2**36),
         ("blocked", 2**31),
         (FUSE, 2**20),
+        (CHAIN, 64),
     ],
 )
 def test_both_draw_the_line_at_the_same_size(kernel: ModuleType, title: str, largest: int) -> None:
@@ -476,6 +558,10 @@ LARGEST = [
     (FUSE, ((8, U64, 12),), 0),
     (FUSE, ((48, U32, 1 << 18),), 3 * (1 << 18) - 12),
     (FUSE2, ((68, U32, 2),), 8),
+    (CHAIN, ((7, BYTE, 4), (40, U64, 2**40), (48, DOUBLE, 0.5), (56, DOUBLE, 0.95)), 0),
+    (CHAIN, ((40, U64, 1), (48, DOUBLE, 1e-9), (56, DOUBLE, 0.5), (72, U64, 64)), 0),
+    (CHAIN, ((80, U64, 6400), (88, U64, 1)), 792),
+    (CHAIN, ((8, U64, 2**60),), 0),
 ]
 
 
@@ -556,4 +642,4 @@ def test_both_refuse_every_flipped_bit_and_every_cut(kernel: ModuleType, title: 
 def test_the_reader_takes_nothing_from_the_package() -> None:
     source = Path(independent_reader.__file__).read_text(encoding="utf-8")
     imports = re.findall(r"^\s*(?:from|import) (\S+)", source, flags=re.MULTILINE)
-    assert imports == ["__future__", "dataclasses", "xxhash"]
+    assert imports == ["__future__", "struct", "dataclasses", "xxhash"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels
+from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels, scalable
 from filters.hashing import digest
 from tests.filters.cases import positives, random_keys
 
@@ -29,6 +29,7 @@ COMMON: list[Build] = [
     ("CuckooFilter", {"fingerprint_bits": 10}),
     ("CuckooFilter", {"fpr": 0.002}),
     ("BinaryFuseFilter", {"fingerprint_bits": 8}),
+    ("ScalableBloomFilter", {"fpr": 0.1}),
 ]
 
 
@@ -126,6 +127,9 @@ def predicted(built: Any, count: float) -> float:
             return cuckoo.predicted_fpr(count, buckets)
         case "binary-fuse":
             return 2.0**-built.fingerprint_bits
+        case "scalable":
+            chain = scalable.plan(built.num_keys, scalable.check(fpr=built.fpr))
+            return scalable.predicted_fpr(count, chain)
     raise AssertionError(f"no prediction for {built.family}")
 
 
@@ -216,6 +220,7 @@ HOSTILE: list[Build] = [
     ("BlockedBloomFilter", {"bits_per_key": 8}),
     ("CuckooFilter", {"fingerprint_bits": 8}),
     ("BinaryFuseFilter", {"fingerprint_bits": 8}),
+    ("ScalableBloomFilter", {"fpr": 0.1}),
 ]
 
 

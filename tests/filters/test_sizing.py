@@ -47,6 +47,8 @@ def test_more_bits_per_key_never_raise_the_rate(family: str) -> None:
         ("rocksdb", {"bits_per_key": 10}, 0.00966, 10),
         ("binary-fuse", {"fingerprint_bits": 8}, 0.00391, 9.01),
         ("binary-fuse", {"fingerprint_bits": 16}, 1.53e-5, 18.02),
+        ("scalable", {"fpr": 0.01}, 0.0015, 13.54),
+        ("scalable", {"fpr": 0.01, "capacity": 1024}, 0.008, 33.15),
     ],
     ids=str,
 )
@@ -100,7 +102,9 @@ def test_over_filling_raises_the_rate_as_far_as_theory_says() -> None:
     assert sizing.fpr("blocked", bits_per_key=10, over_filled=2) == pytest.approx(0.12, rel=0.02)
 
 
-@pytest.mark.parametrize("family", ["cuckoo", "binary-fuse", "leveldb", "rocksdb", "ribbon"])
+@pytest.mark.parametrize(
+    "family", ["cuckoo", "binary-fuse", "leveldb", "rocksdb", "ribbon", "scalable"]
+)
 def test_what_cannot_be_over_filled_says_so(family: str) -> None:
     with pytest.raises(ValueError, match=f"{family} filter cannot be over-filled.*classic"):
         sizing.fpr(family, over_filled=2)

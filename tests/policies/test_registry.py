@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import policies
 from filters.errors import FilterError
+from filters.kernels import CLASS_NAMES
 from policies import (
     DuplicatePolicyError,
     FilterPolicy,
     UnknownParameterError,
     UnknownPolicyError,
 )
-from policies.builtin import BUILTIN
+from policies.builtin import BUILTIN, STRUCTURES
 from policies.plugins import Plugin
 from policies.registry import Registry
 
@@ -57,6 +58,14 @@ class TestBuiltIn:
     def test_all_are_there(self, registry: Registry) -> None:
         assert set(NAMES) <= set(registry.available())
         assert registry.available() == tuple(sorted(registry.available()))
+
+    def test_every_family_is_a_policy_or_a_structure(self) -> None:
+        named = {cls.name for cls in BUILTIN} - {"none"}
+        assert named | STRUCTURES == set(CLASS_NAMES)
+        assert not named & STRUCTURES
+        for name in STRUCTURES:
+            with pytest.raises(UnknownPolicyError):
+                policies.create(name)
 
     @pytest.mark.parametrize("cls", BUILTIN)
     def test_names_lead_to_classes(self, cls: type[FilterPolicy]) -> None:

@@ -14,6 +14,7 @@ try:
     from filters.kernels.native.leveldb import LevelDBBloomFilter
     from filters.kernels.native.ribbon import RocksDBRibbonFilter
     from filters.kernels.native.rocksdb import RocksDBBloomFilter
+    from filters.kernels.native.scalable import ScalableBloomFilter
 except ModuleNotFoundError as error:
     try:
         # What setup.py leaves behind where it could not compile.
@@ -32,4 +33,5 @@ __all__ = [
     "LevelDBBloomFilter",
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
+    "ScalableBloomFilter",
 ]

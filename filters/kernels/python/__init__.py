@@ -13,6 +13,7 @@ from filters.kernels.python.digests import Digests
 from filters.kernels.python.leveldb import LevelDBBloomFilter
 from filters.kernels.python.ribbon import RocksDBRibbonFilter
 from filters.kernels.python.rocksdb import RocksDBBloomFilter
+from filters.kernels.python.scalable import ScalableBloomFilter
 
 __all__ = [
     "BinaryFuseFilter",
@@ -24,4 +25,5 @@ __all__ = [
     "LevelDBBloomFilter",
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
+    "ScalableBloomFilter",
 ]

@@ -1,0 +1,1 @@
+from filters.kernels.python.scalable import ScalableBloomFilter as ScalableBloomFilter
