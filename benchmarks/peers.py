@@ -24,6 +24,8 @@ from benchmarks.subjects import Storage, Subject
 
 RATE = 0.01
 FINGERPRINT_BITS = 8
+EXPANDING_FROM = 1024  # keys in each part of a filter that expands, as our own begins with
+MOST_EXPANDED = 10_000  # every part is asked, in Python: with more of them it takes minutes
 ONE_BY_ONE = "takes keys only one by one: add() in a loop"
 
 
@@ -148,6 +150,34 @@ def pyprobables(rate: float = RATE) -> Subject:
     )
 
 
+def pyprobables_expanding(rate: float = RATE) -> Subject:
+    """pyprobables' Bloom filter that expands, in Python.
+
+    Every part has the same size and the whole rate, so that its rate grows with its keys.
+    """
+    cls = _module("probables", "pyprobables").ExpandingBloomFilter
+
+    def build(keys: list[bytes]) -> Any:
+        made = cls(EXPANDING_FROM, rate)
+        for key in keys:
+            made.add(key)
+        return made
+
+    return Subject(
+        "pyprobables-expanding",
+        build,
+        ask="subject.check(key)",
+        expected_fpr=lambda built: 1 - (1 - rate) ** (built.expansions + 1),
+        storage=Storage(
+            lambda built, path: built.export(path),
+            lambda path: cls.frombytes(path.read_bytes()),
+        ),
+        build_note=f"from {EXPANDING_FROM:,} keys on; {ONE_BY_ONE}",
+        slow=True,
+        most_keys=MOST_EXPANDED,
+    )
+
+
 def pyfusefilter(bits: int = FINGERPRINT_BITS) -> Subject:
     """The C library under pyfusefilter, whose own classes hash ``str(key)`` and fail today."""
     low = _module("pyfusefilter._xorfilter", "pyfusefilter")
@@ -217,9 +247,13 @@ BY_NAME: dict[str, Callable[[], Subject]] = {
     "pybloomfilter": pybloomfilter,
     "pyfusefilter": pyfusefilter,
     "pyprobables": pyprobables,
+    "pyprobables-expanding": pyprobables_expanding,
 }
 
-# Those whose rate can be chosen.
+# Whose wish is a number of bits.
+BY_FINGERPRINT = ("pyfusefilter",)
+
+# Those whose rate can be chosen, and that are made of as many keys as are known before.
 BY_RATE: dict[str, Callable[[float], Subject]] = {
     "abloom": abloom,
     "rbloom": rbloom,

@@ -76,13 +76,14 @@ def swept(settings: Settings) -> list[Contender]:
 
 
 def installed() -> Iterator[Contender]:
-    """Every policy there is at its default, some larger ones, and the counting filter itself."""
+    """Every policy there is at its default, some larger ones, and what only programs have."""
     for name in policies.available():
         if name != NoFilterPolicy.name:
             yield by_name(name)
     for spec in LARGER:
         yield of_policy(policy_of(spec))
     yield Contender("counting-live counters_per_key=10", counting_live)
+    yield Contender("scalable fpr=0.01", scalable)
 
 
 def baselines() -> Iterator[Contender]:
@@ -96,7 +97,7 @@ def others() -> Iterator[Contender]:
     """The peers."""
     for name, make in peers.BY_NAME.items():
         wish = f"fpr={peers.RATE:g}"
-        if name not in peers.BY_RATE:
+        if name in peers.BY_FINGERPRINT:
             wish = f"fingerprint_bits={peers.FINGERPRINT_BITS}"
         yield Contender(f"{name} {wish}", make)
 
@@ -207,6 +208,22 @@ def counting_live() -> Subject:
         name="counting-live",
         storage=attrs.evolve(found.storage, note="with its counters"),
         build_note="CountingBloomFilter.build()",
+    )
+
+
+def scalable() -> Subject:
+    """The scalable filter as it has grown, from nothing that was known of its keys."""
+    kernel = kernels.load(KERNEL)
+
+    def grown(keys: list[bytes]) -> Any:
+        made = kernel.ScalableBloomFilter.with_capacity()
+        made.add_many(keys)
+        return made
+
+    return attrs.evolve(
+        ours(kernel, "scalable"),
+        build=grown,
+        build_note="with_capacity(), of 1,024 keys, and add_many()",
     )
 
 

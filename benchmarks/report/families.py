@@ -16,6 +16,7 @@ OURS = (
     "leveldb",
     "counting",
     "counting-live",
+    "scalable",
 )
 PEERS = (
     "abloom",
@@ -23,6 +24,7 @@ PEERS = (
     "pybloomfiltermmap3",
     "pyfusefilter",
     "pyprobables",
+    "pyprobables-expanding",
     "rbloom",
 )
 MODULES = {"pybloomfilter": "pybloomfiltermmap3", "probables": "pyprobables"}

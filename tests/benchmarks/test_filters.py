@@ -110,7 +110,7 @@ def liar(share: float) -> Subject:
 def test_every_builtin_policy_every_peer_and_the_baselines_take_part(tiny: Settings) -> None:
     families = {each.family for each in contenders.measured(tiny)}
     assert {*policies.available()} - {"none"} <= families
-    assert {*peers.BY_NAME, "counting-live", "set", "sorted", "no"} <= families
+    assert {*peers.BY_NAME, "counting-live", "scalable", "set", "sorted", "no"} <= families
     units = [each.key for each in PART.units(attrs.evolve(tiny, sweep_keys=COUNT))]
     assert len(set(units)) == len(units)
 
@@ -121,6 +121,7 @@ def test_every_builtin_policy_every_peer_and_the_baselines_take_part(tiny: Setti
         ("blocked bits_per_key=10", {*RATES, BOUND, *SPEED, *LISTS, *BUFFERS, COLD}),
         ("leveldb bits_per_key=10", {*RATES, BOUND, *SPEED, *LISTS, *BUFFERS, COLD}),
         ("counting-live counters_per_key=10", {*RATES, BOUND, *SPEED, *LISTS, *BUFFERS, COLD}),
+        ("scalable fpr=0.01", {*RATES, BOUND, *SPEED, *LISTS, *BUFFERS, COLD}),
         ("set", {*RATES, *SPEED, COLD}),
         ("sorted array", {*RATES, *SPEED, COLD}),
         ("no filter", {*RATES, *SPEED, *LISTS, COLD}),
