@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         RocksDBBloomFilter,
         RocksDBRibbonFilter,
         ScalableBloomFilter,
+        XorFilter,
     )
 else:
     _chosen = kernels.load(KERNEL)
@@ -53,6 +54,7 @@ else:
     RocksDBBloomFilter = _chosen.RocksDBBloomFilter
     RocksDBRibbonFilter = _chosen.RocksDBRibbonFilter
     ScalableBloomFilter = _chosen.ScalableBloomFilter
+    XorFilter = _chosen.XorFilter
 
 __all__ = [
     "KERNEL",
@@ -74,5 +76,6 @@ __all__ = [
     "RocksDBRibbonFilter",
     "ScalableBloomFilter",
     "UnsupportedVersionError",
+    "XorFilter",
     "digest",
 ]

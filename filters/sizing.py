@@ -20,10 +20,12 @@ from filters import (
     counting,
     cuckoo,
     leveldb,
+    peeled,
     ribbon,
     rocksdb,
     rocksdb_forms,
     scalable,
+    xor,
 )
 from filters.wishes import checked_int, checked_number
 
@@ -89,7 +91,7 @@ MODELS: dict[str, Model] = {
     "binary-fuse": Model(
         lambda n, wish, _: binary_fuse.size_of(n, wish),
         binary_fuse.payload_bytes,
-        lambda n, size: 2.0**-size.fingerprint_bits if n else 0.0,
+        peeled.predicted_fpr,
         binary_fuse.check,
         takes_probes=False,
     ),
@@ -105,6 +107,13 @@ MODELS: dict[str, Model] = {
         scalable.payload_bytes,
         scalable.predicted_fpr,
         scalable.check,
+        takes_probes=False,
+    ),
+    "xor": Model(
+        lambda n, wish, _: xor.size_of(n, wish),
+        xor.payload_bytes,
+        peeled.predicted_fpr,
+        xor.check,
         takes_probes=False,
     ),
 }
@@ -149,7 +158,7 @@ def estimate_num_keys(filter: Filter) -> float:
     """How many distinct keys a filter holds, as its fill suggests.
 
     For what other engines wrote, which does not say; beside ``num_keys`` it tells over-filling. A
-    cuckoo, a binary fuse and a scalable filter know their count.
+    cuckoo, a binary fuse, an xor and a scalable filter know their count.
     """
     built: Any = filter
     match filter.family:

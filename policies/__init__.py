@@ -22,6 +22,7 @@ from policies.builtin import (
     NoFilterPolicy,
     RibbonPolicy,
     RocksDBPolicy,
+    XorPolicy,
 )
 from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
 from policies.errors import (
@@ -62,6 +63,7 @@ __all__ = [
     "UnknownPolicyError",
     "UnsupportedVersionError",
     "VerifiedBuilder",
+    "XorPolicy",
     "available",
     "create",
     "describe_block",

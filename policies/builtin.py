@@ -1,4 +1,4 @@
-"""The eight policies that are built in: one for each family that tables use, and none."""
+"""The policies that are built in: one for each family that tables use, and none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import attrs
 
 import filters
-from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, ribbon, rocksdb
+from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, ribbon, rocksdb, xor
 from filters.hashing import checked64, key_bytes
 from policies.contract import BuildContext, FilterPolicy, finished
 from policies.parameters import parameter_fields
@@ -237,6 +237,18 @@ class RibbonPolicy(FamilyPolicy):
 
 
 @attrs.frozen(kw_only=True)
+class XorPolicy(SeededPolicy):
+    """Fingerprints in an xor filter: small sets in fewer bits than binary fuse, large ones not."""
+
+    name: ClassVar[str] = xor.FAMILY
+    family: ClassVar[ModuleType] = xor
+    filter_class: ClassVar[Any] = filters.XorFilter
+    bits_per_key: float | None = None
+    fpr: float | None = None
+    fingerprint_bits: int | None = None
+
+
+@attrs.frozen(kw_only=True)
 class NoFilterPolicy(FilterPolicy):
     """No filter: creates none, and answers "maybe" for whatever is there."""
 
@@ -276,4 +288,5 @@ BUILTIN: tuple[type[FilterPolicy], ...] = (
     NoFilterPolicy,
     RibbonPolicy,
     RocksDBPolicy,
+    XorPolicy,
 )

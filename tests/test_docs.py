@@ -23,8 +23,10 @@ from filters import (
     rocksdb,
     scalable,
     sizing,
+    xor,
 )
 from policies.builtin import BUILTIN, STRUCTURES
+from tests.filters.test_xor import NEVER_FROM, SMALLER_FROM, SMALLER_TO
 
 ROOT = Path(__file__).parents[1]
 MODULES: tuple[Any, ...] = (
@@ -36,6 +38,7 @@ MODULES: tuple[Any, ...] = (
     rocksdb,
     binary_fuse,
     scalable,
+    xor,
 )
 
 
@@ -151,6 +154,13 @@ def test_the_comparisons_in_words_hold() -> None:
     for n, stated in ((1000, 11.8), (10_000, 10.1), (million, 9.0)):
         whole = sizing.bits_per_key("binary-fuse", n=n) + 8 * header.OVERHEAD / n
         assert whole == pytest.approx(stated, abs=0.05)
+    assert sizing.bits_per_key("xor", n=million) == pytest.approx(9.85, abs=0.005)
+    for n, stated in ((100, 0.207), (1000, 0.107), (10_000, 0.017)):
+        fuse, ours = (sizing.bits_per_key(family, n=n) for family in ("binary-fuse", "xor"))
+        assert 1 - ours / fuse == pytest.approx(stated, abs=0.0005)
+    page = " ".join((ROOT / "docs/families.md").read_text().split())
+    assert f"always from {NEVER_FROM:,} keys on" in page
+    assert f"From {SMALLER_FROM} to {SMALLER_TO:,} keys it is `xor`" in page
     for bits, times in ((10, 1.2), (16, 1.8), (24, 5.4)):
         ratio = sizing.fpr("blocked", bits_per_key=bits) / sizing.fpr("classic", bits_per_key=bits)
         assert ratio == pytest.approx(times, rel=0.05)

@@ -42,12 +42,14 @@ LARGER = (
     "classic:bits_per_key=16",
     "cuckoo:fingerprint_bits=16",
     "binary-fuse:fingerprint_bits=16",
+    "xor:fingerprint_bits=16",
 )
 
 SWEPT_BITS = (4, 6, 8, 10, 12, 14, 16, 20, 24)
 SWEPT_FINGERPRINTS = (6, 7, 8, 9, 10, 12, 14, 16, 18, 20)
 SWEPT_RATES = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
 SWEPT_BY_BITS = ("classic", "blocked", "rocksdb", "leveldb")
+SWEPT_BY_FINGERPRINTS = ("binary-fuse", "xor")  # of 8 or of 16 bits
 
 
 @attrs.frozen
@@ -108,8 +110,9 @@ def _sweep() -> Iterator[Contender]:
             yield _quietly(family, bits_per_key=bits)
     for bits in SWEPT_FINGERPRINTS:
         yield _quietly("cuckoo", fingerprint_bits=bits)
-    for bits in (8, 16):
-        yield _quietly("binary-fuse", fingerprint_bits=bits)
+    for family in SWEPT_BY_FINGERPRINTS:
+        for bits in (8, 16):
+            yield _quietly(family, fingerprint_bits=bits)
     for name, make in peers.BY_RATE.items():
         for rate in SWEPT_RATES:
             yield Contender(f"{name} fpr={rate:g}", partial(make, rate))

@@ -17,6 +17,7 @@ OURS = (
     "counting",
     "counting-live",
     "scalable",
+    "xor",
 )
 PEERS = (
     "abloom",

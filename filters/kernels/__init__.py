@@ -30,6 +30,7 @@ CLASS_NAMES = {
     "binary-fuse": "BinaryFuseFilter",
     "ribbon": "RocksDBRibbonFilter",
     "scalable": "ScalableBloomFilter",
+    "xor": "XorFilter",
 }
 
 

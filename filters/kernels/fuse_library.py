@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from filters.binary_fuse import ARITY, Geometry, Shard, empty_table, table_bytes
+from filters.binary_fuse import Geometry
+from filters.peeled import ARITY, Shard, empty_table, table_bytes
 
 _FIELDS = {
     "Seed": "uint64_t",
@@ -43,7 +44,9 @@ def why_not() -> str | None:
     return None
 
 
-def populate(mixed: Sequence[int], geometry: Geometry, fingerprint_bits: int) -> Shard | None:
+def populate(
+    mixed: Sequence[int], geometry: Geometry, fingerprint_bits: int
+) -> Shard[Geometry] | None:
     """The shard of these distinct salted digests; None where no seed peels them."""
     ffi, lib = _library()
     digests = array("Q", mixed)

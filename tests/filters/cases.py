@@ -98,6 +98,7 @@ def _cases() -> list[Case]:
             True,
             [{}, {"fpr": 0.2, "tightening": 0.5, "growth": 4}],
         ),
+        ("xor", "XorFilter", True, [{}, {"fingerprint_bits": 16}, {"bits_per_key": 10}]),
     ]
     return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
 

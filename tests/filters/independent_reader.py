@@ -17,6 +17,7 @@ FAMILIES = {
     3: "cuckoo",
     4: "blocked",
     5: "binary-fuse",
+    7: "xor",
     8: "scalable",
 }
 
@@ -237,11 +238,22 @@ class Shard:
     seed: int
     length: int
     count: int
+    slots: int
     start: int
 
 
-class BinaryFuse(Reader):
-    """Family 5."""
+class Sharded(Reader):
+    """What families 5 and 7 have in common."""
+
+    ROW: int
+
+    def row(self, offset: int) -> tuple[int, int, int]:
+        """Length, count and number of slots, from the row at an offset."""
+        raise NotImplementedError
+
+    def slots(self, shard: Shard, value: int) -> list[int]:
+        """The three slots of a hash."""
+        raise NotImplementedError
 
     def validate(self) -> None:
         self.require_limits((1, 2**20), (8, 16))
@@ -250,24 +262,18 @@ class BinaryFuse(Reader):
             raise RefusedError("parameter")
         if shards & (shards - 1):
             raise RefusedError("size")
-        if len(payload) < 16 * shards:
+        if len(payload) < self.ROW * shards:
             raise RefusedError("directory")
         self.shards = []
-        start = 16 * shards
-        for row in range(0, 16 * shards, 16):
-            seed, length = number(payload, row, 8), number(payload, row + 8, 4)
-            count = number(payload, row + 12, 4)
-            if not 4 <= length <= 2**18 or length & (length - 1):
-                raise RefusedError("segment length")
-            if count < 1:
-                raise RefusedError("segment count")
-            self.shards.append(Shard(seed, length, count, start))
-            start += (count + 2) * length * self.frame.parameter // 8
+        start = self.ROW * shards
+        for row in range(0, self.ROW * shards, self.ROW):
+            self.shards.append(Shard(number(payload, row, 8), *self.row(row), start))
+            start += self.shards[-1].slots * self.frame.parameter // 8
             if start > len(payload):
                 raise RefusedError("shard beyond the payload")
         if start != len(payload):
             raise RefusedError("bytes behind the last shard")
-        if self.frame.num_keys > sum((each.count + 2) * each.length for each in self.shards):
+        if self.frame.num_keys > sum(each.slots for each in self.shards):
             raise RefusedError("more keys than slots")
 
     def places(self, salted: int) -> tuple[int, int, list[int], int]:
@@ -279,13 +285,8 @@ class BinaryFuse(Reader):
         value = lo64((value ^ value >> 33) * 0xFF51AFD7ED558CCD)
         value = lo64((value ^ value >> 33) * 0xC4CEB9FE1A85EC53)
         value ^= value >> 33
-        first = hi64(value * (shard.count * shard.length))
-        slots = [
-            first,
-            (first + shard.length) ^ ((value >> 18) % shard.length),
-            (first + 2 * shard.length) ^ (value % shard.length),
-        ]
-        return index, value, slots, (value ^ value >> 32) % 2**self.frame.parameter
+        fingerprint = (value ^ value >> 32) % 2**self.frame.parameter
+        return index, value, self.slots(shard, value), fingerprint
 
     def slot(self, shard: int, slot: int) -> int:
         """The value in a slot."""
@@ -365,6 +366,45 @@ class Scalable(Reader):
         )
 
 
+class BinaryFuse(Sharded):
+    """Family 5."""
+
+    ROW = 16
+
+    def row(self, offset: int) -> tuple[int, int, int]:
+        length = number(self.frame.payload, offset + 8, 4)
+        count = number(self.frame.payload, offset + 12, 4)
+        if not 4 <= length <= 2**18 or length & (length - 1):
+            raise RefusedError("segment length")
+        if count < 1:
+            raise RefusedError("segment count")
+        return length, count, (count + 2) * length
+
+    def slots(self, shard: Shard, value: int) -> list[int]:
+        first = hi64(value * (shard.count * shard.length))
+        return [
+            first,
+            (first + shard.length) ^ ((value >> 18) % shard.length),
+            (first + 2 * shard.length) ^ (value % shard.length),
+        ]
+
+
+class Xor(Sharded):
+    """Family 7."""
+
+    ROW = 12
+
+    def row(self, offset: int) -> tuple[int, int, int]:
+        length = number(self.frame.payload, offset + 8, 4)
+        if length < 1:
+            raise RefusedError("block length")
+        return length, 3, 3 * length
+
+    def slots(self, shard: Shard, value: int) -> list[int]:
+        turned = [value, lo64(value * 2**21) + value // 2**43, lo64(value * 2**42) + value // 2**22]
+        return [block * shard.length + hi64(turned[block] * shard.length) for block in range(3)]
+
+
 READERS: dict[str, type[Reader]] = {
     "classic": Classic,
     "counting": Counting,
@@ -372,6 +412,7 @@ READERS: dict[str, type[Reader]] = {
     "blocked": Blocked,
     "binary-fuse": BinaryFuse,
     "scalable": Scalable,
+    "xor": Xor,
 }
 
 

@@ -1,4 +1,4 @@
-"""Binary fuse: both builders, every size, every pattern of duplicates, and the library's traps."""
+"""Binary fuse: both builders, the sizes that fail elsewhere, and the library's traps."""
 
 from __future__ import annotations
 
@@ -14,26 +14,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from filters import FilterError, binary_fuse
 from filters.binary_fuse import Geometry
-from filters.hashing import mix
-from filters.header import OVERHEAD
 from filters.kernels import fuse_library
-from filters.kernels.python import peeling
-from filters.kernels.python.binary_fuse import cut
-from tests.effort import examples
-from tests.filters.cases import positives, random_keys
+from filters.kernels.python.binary_fuse import populate
+from tests.filters.cases import random_keys
+from tests.filters.test_peeled import random_digests
 
 needs_library = pytest.mark.skipif(
     fuse_library.why_not() is not None, reason=str(fuse_library.why_not())
 )
-
-
-def random_digests(rng: random.Random, count: int) -> list[int]:
-    return sorted({rng.getrandbits(64) for _ in range(count)})
 
 
 @needs_library
@@ -44,7 +35,7 @@ def test_the_library_and_python_build_the_same_bytes(
 ) -> None:
     mixed = random_digests(rng, count)
     geometry = binary_fuse.plan(count)
-    ours = peeling.populate(mixed, geometry, width)
+    ours = populate(mixed, geometry, width)
     theirs = fuse_library.populate(mixed, geometry, width)
     assert ours == theirs
     assert ours is not None
@@ -56,21 +47,8 @@ def test_both_builders_fail_on_the_same_geometry(rng: random.Random) -> None:
     mixed = random_digests(rng, 100)
     tight = Geometry(segment_length=32, segment_count=1)
     assert tight.slots < 100
-    assert peeling.populate(mixed, tight, 8) is None
+    assert populate(mixed, tight, 8) is None
     assert fuse_library.populate(mixed, tight, 8) is None
-
-
-@pytest.mark.parametrize("width", [8, 16])
-def test_no_size_up_to_twenty_thousand_fails(
-    kernel: ModuleType, width: int, rng: random.Random
-) -> None:
-    """In steps that meet every segment length; each size once is the long run's."""
-    digests = [rng.getrandbits(64) for _ in range(20_000)]
-    steps = [*range(200), *range(200, 4000, 61), *range(4000, 20_001, 397)]
-    for count in steps:
-        mixed = sorted(digests[:count])
-        shard = kernel.binary_fuse.build_shard(mixed, width)
-        assert shard.geometry.slots <= max(12, 1.05 * binary_fuse.plan(count).slots)
 
 
 @pytest.mark.parametrize("count", [3450, 3500, 11_480, 11_504, 11_521, 13_500, 38_200])
@@ -82,60 +60,6 @@ def test_the_sizes_that_fail_elsewhere_build_at_the_first_geometry(
         assert shard.geometry == binary_fuse.plan(count)
 
 
-@examples(60)
-@given(
-    st.lists(st.tuples(st.integers(0, 400), st.integers(1, 30)), max_size=80),
-    st.sampled_from([8, 16]),
-    st.randoms(use_true_random=False),
-)
-def test_no_pattern_of_duplicates_fails(
-    kernel: ModuleType, pattern: list[tuple[int, int]], width: int, shuffler: random.Random
-) -> None:
-    keys = [b"key%d" % number for number, copies in pattern for _ in range(copies)]
-    shuffler.shuffle(keys)
-    built = kernel.BinaryFuseFilter.build(keys, fingerprint_bits=width)
-    assert built.num_keys == len(set(keys))
-    assert all(built.might_contain_many(keys))
-
-
-@pytest.mark.parametrize("copies", [2, 4, 25])
-def test_large_sets_of_duplicates_build(
-    kernel: ModuleType, copies: int, rng: random.Random
-) -> None:
-    """Each key twice, shuffled, is what the library's own deduplication cannot sort out."""
-    keys = random_keys(rng, 50_000 // copies) * copies
-    rng.shuffle(keys)
-    built = kernel.BinaryFuseFilter.build(keys)
-    assert built.num_keys == len(keys) // copies
-    assert all(built.might_contain_many(keys))
-
-
-def test_digests_that_only_differ_above_still_build(kernel: ModuleType) -> None:
-    """Digests equal in their low 32 bits, which other implementations sort wrongly."""
-    digests = sorted({mix(number << 32 | 0xDEAD, 0) for number in range(20_000)})
-    shard = kernel.binary_fuse.build_shard(digests, 8)
-    assert shard.geometry == binary_fuse.plan(len(digests))
-    raw = sorted(number << 32 | 0xDEAD for number in range(20_000))
-    assert kernel.binary_fuse.build_shard(raw, 8) is not None
-
-
-def test_a_set_is_cut_into_shards_and_a_probe_touches_one(
-    kernel: ModuleType, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(binary_fuse, "KEYS_PER_SHARD", 1000)
-    keys = random_keys(rng, 15_000)
-    for width in (8, 16):
-        built = kernel.BinaryFuseFilter.build(keys, fingerprint_bits=width)
-        assert built.num_shards == 16
-        again = kernel.BinaryFuseFilter.from_bytes(built.to_bytes())
-        assert again.num_shards == 16
-        assert all(again.might_contain_many(keys))
-        others = positives(again, random_keys(rng, 20_000, length=9)) / 20_000
-        assert others == pytest.approx(2.0**-width, abs=0.002)
-        payload = built.size_in_bytes - OVERHEAD
-        assert payload * 8 / 15_000 < 1.6 * width
-
-
 @pytest.mark.parametrize(
     ("count", "shards"),
     [(0, 1), (1, 1), (1 << 20, 1), ((1 << 20) + 1, 2), (8_400_000, 16), (1 << 30, 1024)],
@@ -144,55 +68,11 @@ def test_shards_hold_at_most_a_million_keys_or_so(count: int, shards: int) -> No
     assert binary_fuse.shard_count(count) == shards
 
 
-def test_cutting_keeps_every_digest_in_order(
-    rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mixed = [0, *random_digests(rng, 5000), 2**64 - 1]
-    assert cut(mixed) == [mixed]
-    monkeypatch.setattr(binary_fuse, "KEYS_PER_SHARD", 1000)
-    parts = cut(mixed)
-    assert len(parts) == 8
-    assert [digest for part in parts for digest in part] == mixed
-    for index, part in enumerate(parts):
-        assert {digest >> 61 for digest in part} == {index}
-
-
 @pytest.mark.parametrize("count", [1000, 10_000, 100_000])
 def test_size_in_bits_per_key(kernel: ModuleType, count: int, rng: random.Random) -> None:
     expected = {1000: 11.6, 10_000: 10.1, 100_000: 9.5}[count]
     built = kernel.BinaryFuseFilter.build(random_keys(rng, count))
     assert built.bits_per_key <= expected * 1.02
-
-
-@pytest.mark.parametrize(
-    ("wish", "bits"),
-    [
-        ({}, 8),
-        ({"bits_per_key": 9}, 8),
-        ({"bits_per_key": 17.9}, 8),
-        ({"bits_per_key": 18}, 16),
-        ({"fpr": 0.5}, 8),
-        ({"fpr": 1 / 256}, 8),
-        ({"fpr": 0.0039}, 16),
-        ({"fingerprint_bits": 16}, 16),
-    ],
-    ids=str,
-)
-def test_wishes_become_eight_or_sixteen_bits(
-    kernel: ModuleType, wish: dict[str, float], bits: int
-) -> None:
-    assert kernel.BinaryFuseFilter.build([b"a"], **wish).fingerprint_bits == bits
-
-
-@pytest.mark.parametrize("bits", [7, 9, 12, 15, 17])
-def test_other_fingerprints_are_refused(kernel: ModuleType, bits: int) -> None:
-    with pytest.raises(ValueError, match="fingerprint_bits of a binary-fuse filter is"):
-        kernel.BinaryFuseFilter.build([b"a"], fingerprint_bits=bits)
-
-
-def test_a_build_that_no_geometry_allows_says_so(kernel: ModuleType, rng: random.Random) -> None:
-    with pytest.raises(FilterError, match="no binary fuse filter of 10 keys.*memory"):
-        kernel.binary_fuse.build_shard(random_digests(rng, 10), 8, lambda *_: None)
 
 
 class TestTheLibrary:

@@ -17,14 +17,14 @@ import attrs
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from filters import scalable
-from filters.binary_fuse import payload_of
+from filters import binary_fuse, scalable, xor
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.header import Header, pack
 from filters.kernels import CLASS_NAMES
-from filters.kernels.python import peeling
-from filters.kernels.python.binary_fuse import build_shard
+from filters.kernels.python.binary_fuse import build_shard as build_fuse_shard
+from filters.kernels.python.binary_fuse import populate as populate_fuse_shard
 from filters.kernels.python.chain import positions
+from filters.kernels.python.xor import build_shard as build_xor_shard
 from tests.filters import independent_reader
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
 
@@ -56,6 +56,8 @@ WISHES: list[tuple[str, dict[str, Any]]] = [
     ("binary-fuse", {"fingerprint_bits": 16}),
     ("scalable", {}),
     ("scalable", {"fpr": 1e-9, "growth": 4}),
+    ("xor", {}),
+    ("xor", {"fingerprint_bits": 16}),
 ]
 
 
@@ -141,24 +143,30 @@ def test_both_agree_on_a_filter_that_has_grown(kernel: ModuleType, rng: random.R
 
 @pytest.mark.parametrize("shards", [1, 2, 8, 64])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_both_agree_on_a_fuse_filter_of_many_shards(
-    kernel: ModuleType, rng: random.Random, bits: int, shards: int
+@pytest.mark.parametrize("family", ["binary-fuse", "xor"])
+def test_both_agree_on_a_filter_of_many_shards(
+    kernel: ModuleType, rng: random.Random, family: str, bits: int, shards: int
 ) -> None:
     keys = random_keys(rng, 800)
-    data = sharded(keys, shards, bits)
-    real, reader = kernel.BinaryFuseFilter.from_bytes(data), independent_reader.read(data)
+    data = sharded(family, keys, shards, bits)
+    reader = independent_reader.read(data)
+    real = getattr(kernel, CLASS_NAMES[family]).from_bytes(data)
     assert reader.frame.size == shards
     assert all(reader.answer(key) for key in keys)
     asked = keys + random_keys(rng, 1500)
     assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
 
 
-def sharded(keys: list[bytes], shards: int, bits: int) -> bytes:
-    """A fuse filter of more shards than our writer would make for so few keys."""
+def sharded(family: str, keys: list[bytes], shards: int, bits: int) -> bytes:
+    """A filter of more shards than our writer would make for so few keys."""
     mixed = sorted({independent_reader.mix(xxh3_64_intdigest(key, SEED), SALT) for key in keys})
     parts = [[each for each in mixed if each * shards >> 64 == index] for index in range(shards)]
-    payload = payload_of([build_shard(part, bits, peeling.populate) for part in parts])
-    return pack(Header("binary-fuse", bits, shards, len(mixed), SEED, SALT), payload)
+    if family == "xor":
+        payload = xor.payload_of([build_xor_shard(part, bits) for part in parts])
+    else:
+        fuse = [build_fuse_shard(part, bits, populate_fuse_shard) for part in parts]
+        payload = binary_fuse.payload_of(fuse)
+    return pack(Header(family, bits, shards, len(mixed), SEED, SALT), payload)
 
 
 def sliced(parts: list[list[bytes]], bits: int, probes: int) -> bytes:
@@ -231,6 +239,8 @@ TITLES = [
     "binary fuse, 16 bits, two shards",
     "binary fuse, empty set",
     "scalable, two slices",
+    "xor, 8 bits",
+    "xor, 16 bits, two shards",
 ]
 
 
@@ -344,13 +354,19 @@ WRITERS: dict[str, Callable[[ModuleType], Any]] = {
         KEYS, fingerprint_bits=8, seed=SEED, salt=SALT
     ),
     "binary fuse, 16 bits, two shards": lambda kernel: kernel.BinaryFuseFilter.from_bytes(
-        sharded(KEYS, 2, 16)
+        sharded("binary-fuse", KEYS, 2, 16)
     ),
     "binary fuse, empty set": lambda kernel: kernel.BinaryFuseFilter.build(
         [], fingerprint_bits=8, seed=SEED, salt=SALT
     ),
     "scalable, two slices": lambda kernel: kernel.ScalableBloomFilter.from_bytes(
         sliced([KEYS[:2], KEYS[2:]], 64, 3)
+    ),
+    "xor, 8 bits": lambda kernel: kernel.XorFilter.build(
+        KEYS, fingerprint_bits=8, seed=SEED, salt=SALT
+    ),
+    "xor, 16 bits, two shards": lambda kernel: kernel.XorFilter.from_bytes(
+        sharded("xor", KEYS, 2, 16)
     ),
 }
 
@@ -440,6 +456,7 @@ def changed(title: str, *edits: tuple[int, struct.Struct, float], payload: int =
 FUSE, FUSE2 = "binary fuse, 8 bits", "binary fuse, 16 bits, two shards"
 CHAIN = "scalable, two slices"
 DOUBLE = struct.Struct("<d")
+XOR, XOR2 = "xor, 8 bits", "xor, 16 bits, two shards"
 REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]] = [
     *[
         (f"{title}: {what}", title, edits, payload)
@@ -502,6 +519,17 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]
         for probes in (0, 65, 2**32 + 3)
     ],
     ("scalable: bits that another slice has", CHAIN, ((64, U64, 72), (80, U64, 56)), 0),
+    ("xor: 12-bit fingerprints", XOR, ((7, BYTE, 12),), 0),
+    ("xor: 34 keys in 33 slots", XOR, ((8, U64, 34),), 0),
+    ("xor: three shards", XOR, ((16, U64, 3),), 0),
+    ("xor: 2^21 shards", XOR, ((16, U64, 1 << 21),), 0),
+    ("xor: directory cut short", XOR, ((16, U64, 1 << 20),), 0),
+    ("xor: blocks of no slot", XOR, ((48, U32, 0),), -33),
+    ("xor: blocks of 12 slots", XOR, ((48, U32, 12),), 0),
+    ("xor: blocks of 10 slots", XOR, ((48, U32, 10),), 0),
+    ("xor: blocks of 2^32 - 1 slots", XOR, ((48, U32, 2**32 - 1),), 0),
+    ("xor: a later shard too long", XOR2, ((60, U32, 12),), 0),
+    ("xor: a later block of no slot", XOR2, ((60, U32, 0),), 0),
 ]
 
 
@@ -516,11 +544,12 @@ def test_both_refuse_what_the_page_says_must_be_refused(kernel: ModuleType, case
 
 
 def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -> None:
-    data = sharded(KEYS, 3, 8)
-    with pytest.raises(RefusedError, match="size"):
-        independent_reader.read(data)
-    with pytest.raises(CorruptFilterError, match="3 shards"):
-        kernel.BinaryFuseFilter.from_bytes(data)
+    for family in ("binary-fuse", "xor"):
+        data = sharded(family, KEYS, 3, 8)
+        with pytest.raises(RefusedError, match="size"):
+            independent_reader.read(data)
+        with pytest.raises(CorruptFilterError, match="3 shards"):
+            getattr(kernel, CLASS_NAMES[family]).from_bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -532,11 +561,13 @@ def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -
         ("blocked", 2**31),
         (FUSE, 2**20),
         (CHAIN, 64),
+        (XOR, 2**20),
     ],
 )
 def test_both_draw_the_line_at_the_same_size(kernel: ModuleType, title: str, largest: int) -> None:
     cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
-    allowed, beyond = (16, U64, largest), (16, U64, 2 * largest if title == FUSE else largest + 1)
+    allowed = (16, U64, largest)
+    beyond = (16, U64, 2 * largest if title in (FUSE, XOR) else largest + 1)
     with pytest.raises(RefusedError, match=r"payload length|directory"):
         independent_reader.read(changed(title, allowed))
     with pytest.raises(CorruptFilterError, match=r"payload of|directory"):
@@ -562,6 +593,9 @@ LARGEST = [
     (CHAIN, ((40, U64, 1), (48, DOUBLE, 1e-9), (56, DOUBLE, 0.5), (72, U64, 64)), 0),
     (CHAIN, ((80, U64, 6400), (88, U64, 1)), 792),
     (CHAIN, ((8, U64, 2**60),), 0),
+    (XOR, ((8, U64, 33),), 0),
+    (XOR, ((48, U32, 1),), -30),
+    (XOR2, ((60, U32, 12),), 6),
 ]
 
 

@@ -34,6 +34,7 @@ SURE = [
     Case("cuckoo", "CuckooFilter", {"fingerprint_bits": 32}),
     Case("blocked", "BlockedBloomFilter", {"bits_per_key": 60}),
     Case("binary-fuse", "BinaryFuseFilter", {"fingerprint_bits": 16}),
+    Case("xor", "XorFilter", {"fingerprint_bits": 16}),
     Case("leveldb", "LevelDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("rocksdb", "RocksDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("ribbon", "RocksDBRibbonFilter", {"bits_per_key": 100}, salted=False),

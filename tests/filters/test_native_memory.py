@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from filters import FilterError, PackedKeys, binary_fuse, hashing
+from filters import FilterError, PackedKeys, binary_fuse, hashing, xor
 from tests.filters.cases import (
     Case,
     every_family,
@@ -472,20 +472,23 @@ def test_a_filter_outlives_the_digests_and_keys_it_was_built_from(
 
 
 @pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize(
+    ("name", "family"), [("BinaryFuseFilter", binary_fuse), ("XorFilter", xor)]
+)
 def test_a_filter_that_denies_its_keys_is_not_handed_out(
-    native: ModuleType, width: int, monkeypatch: pytest.MonkeyPatch
+    native: ModuleType, name: str, family: Any, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What unsound memory does, done by hand: some fingerprints are lost after the build."""
-    whole = binary_fuse.payload_of
-    for lost in (1, 100):
+    cls, whole = getattr(native, name), family.payload_of
+    for lost in (2, 100):
         monkeypatch.setattr(
-            binary_fuse, "payload_of", lambda shards, lost=lost: whole(shards)[:-lost] + bytes(lost)
+            family, "payload_of", lambda shards, lost=lost: whole(shards)[:-lost] + bytes(lost)
         )
-        says = r"a binary-fuse filter of 500 keys denies \d+ of them after its build.*memory sound"
-        with pytest.raises(FilterError, match=says):
-            native.BinaryFuseFilter.build(KEYS, fingerprint_bits=width, seed=SEED, salt=SALT)
+        says = r"filter of 500 keys denies \d+ of them after its build.*memory sound"
+        with pytest.raises(FilterError, match=f"a {family.FAMILY} {says}"):
+            cls.build(KEYS, fingerprint_bits=width, seed=SEED, salt=SALT)
     monkeypatch.undo()
-    assert native.BinaryFuseFilter.build(KEYS, fingerprint_bits=width).might_contain(KEYS[0])
+    assert cls.build(KEYS, fingerprint_bits=width).might_contain(KEYS[0])
 
 
 # ---- objects among objects ----
@@ -682,6 +685,7 @@ def test_calls_leave_no_memory_behind(native: ModuleType, case: Case) -> None:
         "rocksdb": {"bits_per_key": 64},
         "ribbon": {"bits_per_key": 64},
         "binary-fuse": {"fingerprint_bits": 16},
+        "xor": {"fingerprint_bits": 16},
     }.get(case.family, {})
     calls: dict[str, Callable[[], Any]] = {
         "build": lambda: cls.build(wide, **big),

@@ -30,6 +30,7 @@ COMMON: list[Build] = [
     ("CuckooFilter", {"fpr": 0.002}),
     ("BinaryFuseFilter", {"fingerprint_bits": 8}),
     ("ScalableBloomFilter", {"fpr": 0.1}),
+    ("XorFilter", {"fingerprint_bits": 8}),
 ]
 
 
@@ -125,7 +126,7 @@ def predicted(built: Any, count: float) -> float:
         case "cuckoo":
             buckets = cuckoo.Geometry(built.num_buckets, built.fingerprint_bits)
             return cuckoo.predicted_fpr(count, buckets)
-        case "binary-fuse":
+        case "binary-fuse" | "xor":
             return 2.0**-built.fingerprint_bits
         case "scalable":
             chain = scalable.plan(built.num_keys, scalable.check(fpr=built.fpr))
@@ -186,9 +187,12 @@ def test_cuckoo_fingerprints_are_uniform(kernel: ModuleType, bits: int, rng: ran
     _assert_uniform([slot >> bits - 8 for slot in used], 256)
 
 
-def test_fuse16_fingerprints_are_uniform(kernel: ModuleType, rng: random.Random) -> None:
-    built = kernel.BinaryFuseFilter.build(random_keys(rng, 40_000), fingerprint_bits=16)
-    table = built.to_bytes()[40 + 16 : -8]
+@pytest.mark.parametrize(("name", "row"), [("BinaryFuseFilter", 16), ("XorFilter", 12)])
+def test_peeled_fingerprints_of_16_bits_are_uniform(
+    kernel: ModuleType, name: str, row: int, rng: random.Random
+) -> None:
+    built = getattr(kernel, name).build(random_keys(rng, 30_000), fingerprint_bits=16)
+    table = built.to_bytes()[40 + row : -8]
     low, high = table[0::2], table[1::2]
     pairs = [(one, two) for one, two in zip(low, high, strict=True) if one or two]
     _assert_uniform([one for one, _ in pairs], 256)
@@ -221,6 +225,7 @@ HOSTILE: list[Build] = [
     ("CuckooFilter", {"fingerprint_bits": 8}),
     ("BinaryFuseFilter", {"fingerprint_bits": 8}),
     ("ScalableBloomFilter", {"fpr": 0.1}),
+    ("XorFilter", {"fingerprint_bits": 8}),
 ]
 
 

@@ -49,6 +49,8 @@ def test_more_bits_per_key_never_raise_the_rate(family: str) -> None:
         ("binary-fuse", {"fingerprint_bits": 16}, 1.53e-5, 18.02),
         ("scalable", {"fpr": 0.01}, 0.0015, 13.54),
         ("scalable", {"fpr": 0.01, "capacity": 1024}, 0.008, 33.15),
+        ("xor", {"fingerprint_bits": 8}, 0.00391, 9.84),
+        ("xor", {"fingerprint_bits": 16}, 1.53e-5, 19.69),
     ],
     ids=str,
 )
@@ -103,7 +105,7 @@ def test_over_filling_raises_the_rate_as_far_as_theory_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "family", ["cuckoo", "binary-fuse", "leveldb", "rocksdb", "ribbon", "scalable"]
+    "family", ["cuckoo", "binary-fuse", "xor", "leveldb", "rocksdb", "ribbon", "scalable"]
 )
 def test_what_cannot_be_over_filled_says_so(family: str) -> None:
     with pytest.raises(ValueError, match=f"{family} filter cannot be over-filled.*classic"):

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 import filters
-from filters import CapacityError, CorruptFilterError, PackedKeys, binary_fuse, cuckoo
+from filters import CapacityError, CorruptFilterError, PackedKeys, binary_fuse, cuckoo, xor
 from filters.compat_hashing import leveldb_hash
 from filters.hashing import mix
 from filters.kernels import CLASS_NAMES
@@ -205,7 +205,7 @@ def test_digests_that_share_bits_once_salted_are_told_apart(count: int, rng: ran
             digests = kernel.CountingBloomFilter.digests(seed=SEED)
             for number in given_numbers:
                 digests.add_digest(number)
-            for name in ("CountingBloomFilter", "BinaryFuseFilter", "ClassicBloomFilter"):
+            for name in ("CountingBloomFilter", "BinaryFuseFilter", "XorFilter"):
                 built = getattr(kernel, name).build(digests, salt=SALT)
                 assert built.num_keys == len(set(alike))
                 results.append(built.to_bytes())
@@ -214,14 +214,16 @@ def test_digests_that_share_bits_once_salted_are_told_apart(count: int, rng: ran
 
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("name", ["BinaryFuseFilter", "XorFilter"])
 def test_twins_cut_shards_alike(
-    width: int, copies: int, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+    name: str, width: int, copies: int, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binary_fuse, "KEYS_PER_SHARD", 500)
+    for family in (binary_fuse, xor):
+        monkeypatch.setattr(family, "KEYS_PER_SHARD", 500)
     keys = random_keys(rng, 3000) * copies
     rng.shuffle(keys)
     one, two = (
-        kernel.BinaryFuseFilter.build(keys, fingerprint_bits=width, seed=SEED, salt=SALT)
+        getattr(kernel, name).build(keys, fingerprint_bits=width, seed=SEED, salt=SALT)
         for kernel in twins()
     )
     # The compiled one cuts before it has found out about repeats, and then once more.
@@ -676,7 +678,7 @@ def misuses(case: Case) -> dict[str, Misuse]:
             table[f"build {name}={value!r}"] = building([b"key"], **{name: value})
     if case.family == "leveldb":
         table["half a bit per key"] = building([b"key"], bits_per_key=2.5)
-    if case.family == "binary-fuse":
+    if case.family in ("binary-fuse", "xor"):
         table["nine bits"] = building([b"key"], fingerprint_bits=9)
     if case.family not in OF_A_RATE_ONLY:
         size = "counters_per_key" if case.family == "counting" else "bits_per_key"
@@ -837,13 +839,13 @@ def test_both_kernels_have_the_same_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLASS_NAMES.values())
 def test_what_both_kernels_say_about_themselves_is_the_same(name: str) -> None:
-    """Also help() is; but how a fuse filter is built, only one of them has to explain."""
+    """Also help() is."""
     python, native = twins()
     one, two = getattr(python, name), getattr(native, name)
     assert two.__name__ == one.__name__ == name
     assert inspect.getdoc(two) == inspect.getdoc(one)
     for each in dir(one):
-        if not each.startswith("_") and (name, each) != ("BinaryFuseFilter", "build"):
+        if not each.startswith("_"):
             assert inspect.getdoc(getattr(two, each)) == inspect.getdoc(getattr(one, each)), each
 
 

@@ -32,6 +32,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "binary-fuse": {"fingerprint_bits": 8},
     "ribbon": {"bits_per_key": 8},
     "scalable": {"fpr": 0.01},
+    "xor": {"fingerprint_bits": 8},
 }
 
 

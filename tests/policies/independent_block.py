@@ -25,6 +25,7 @@ OWN_FAMILY = {
     "classic": "classic",
     "counting": "classic",
     "cuckoo": "cuckoo",
+    "xor": "xor",
 }
 
 

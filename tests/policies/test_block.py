@@ -367,7 +367,9 @@ class TestDamage:
             with pytest.raises(CorruptBlockError, match=r"malformed|follow"):
                 open_block(sealed(whole[:length]))
 
-    @pytest.mark.parametrize("name", ["classic", "counting", "cuckoo", "blocked", "binary-fuse"])
+    @pytest.mark.parametrize(
+        "name", ["classic", "counting", "cuckoo", "blocked", "binary-fuse", "xor"]
+    )
     def test_a_damaged_filter_in_an_intact_block(self, name: str) -> None:
         policy = policies.create(name)
         filter = bytearray(policy.create_filter(KEYS) or b"")

@@ -159,7 +159,7 @@ def test_every_name_of_the_page_is_built_in_and_the_other_way_round() -> None:
         assert data[4] == int(number)
 
 
-OURS = {"binary-fuse", "blocked", "classic", "counting", "cuckoo"}
+OURS = {"binary-fuse", "blocked", "classic", "counting", "cuckoo", "xor"}
 OTHERS = ["leveldb", "ribbon", "rocksdb", "none"]
 
 

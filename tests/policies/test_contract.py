@@ -53,6 +53,10 @@ class TestBinaryFuse(FilterPolicyContract):
     policies = (policies.BinaryFusePolicy(), policies.BinaryFusePolicy(fingerprint_bits=16))
 
 
+class TestXor(FilterPolicyContract):
+    policies = (policies.XorPolicy(), policies.XorPolicy(fpr=0.001))
+
+
 class TestLevelDB(FilterPolicyContract):
     policies = (
         policies.LevelDBPolicy(),
@@ -257,7 +261,8 @@ def test_two_filters_of_one_policy_share_the_seed_and_not_the_salt() -> None:
 
 def test_builders_report_what_the_family_counts() -> None:
     counts = {}
-    for name in ("classic", "counting", "cuckoo", "blocked", "binary-fuse", "leveldb", "rocksdb"):
+    ours = ("classic", "counting", "cuckoo", "blocked", "binary-fuse", "xor")
+    for name in (*ours, "leveldb", "rocksdb"):
         builder = policies.create(name).new_builder(BuildContext())
         for key in KEY_SETS["repeats"]:
             builder.add(key)

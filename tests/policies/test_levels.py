@@ -283,6 +283,7 @@ SOME_POLICIES = st.one_of(
     st.builds(policies.LevelDBPolicy, bits_per_key=st.integers(1, 100)),
     st.builds(policies.RocksDBPolicy, optimize_filters_for_memory=st.booleans()),
     st.builds(policies.BinaryFusePolicy, fingerprint_bits=st.sampled_from([8, 16])),
+    st.builds(policies.XorPolicy, bits_per_key=st.floats(9.84, 64)),
     st.just(policies.NoFilterPolicy()),
     st.just(policies.create("test.bitmap")),
 )

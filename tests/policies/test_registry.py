@@ -33,6 +33,7 @@ NAMES = (
     "none",
     "ribbon",
     "rocksdb",
+    "xor",
 )
 
 
@@ -86,6 +87,7 @@ class TestBuiltIn:
             ("leveldb", {}, {"bits_per_key": 10}),
             ("rocksdb", {}, {"bits_per_key": 10, "optimize_filters_for_memory": True}),
             ("binary-fuse", {}, {"fingerprint_bits": 8}),
+            ("xor", {}, {"fingerprint_bits": 8}),
             ("none", {}, {}),
         ],
     )
@@ -123,6 +125,7 @@ class TestBuiltIn:
             ("rocksdb", {"bits_per_key": 101}, ValueError, "bits_per_key of a rocksdb"),
             ("rocksdb", {"optimize_filters_for_memory": 1}, TypeError, "True or False"),
             ("binary-fuse", {"fingerprint_bits": 9}, ValueError, "fingerprint_bits of a binary"),
+            ("xor", {"bits_per_key": 9}, ValueError, "bits_per_key of a xor filter"),
         ],
     )
     def test_bad_values_fail_when_the_policy_is_made(

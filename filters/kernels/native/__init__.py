@@ -15,6 +15,7 @@ try:
     from filters.kernels.native.ribbon import RocksDBRibbonFilter
     from filters.kernels.native.rocksdb import RocksDBBloomFilter
     from filters.kernels.native.scalable import ScalableBloomFilter
+    from filters.kernels.native.xor import XorFilter
 except ModuleNotFoundError as error:
     try:
         # What setup.py leaves behind where it could not compile.
@@ -34,4 +35,5 @@ __all__ = [
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
     "ScalableBloomFilter",
+    "XorFilter",
 ]

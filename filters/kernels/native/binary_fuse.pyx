@@ -1,261 +1,67 @@
 """The binary fuse filter, built and probed."""
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.stdint cimport uint8_t, uint64_t
 
 from filters import binary_fuse
-from filters.hashing import checked64
-from filters.kernels.native import peeling
-from filters.kernels.native.base cimport ALWAYS_NO, SaltedFilter, ask
-from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
-from filters.kernels.native.payload cimport Payload
-from filters.kernels.native.peeling cimport (
-    DUPLICATES, NO_MEMORY, PEELED, Slots, fingerprint_in, hash_under, layout_of, locate,
-    populate_shard
-)
+from filters.kernels.native.base cimport ask
+from filters.kernels.native.peeled cimport Peeled, PeeledFilter, has_digest, has_key, has_many
+from filters.kernels.native.peeling cimport SEGMENTS, Layout, in_segments, populated
 from filters.kernels.native.probing cimport lsm_probing
-from filters.kernels.native.wide cimport lsm_load16, lsm_prefetch
 
 
-cdef inline const Shard *shard_of(const Fuse *fuse, uint64_t mixed) noexcept nogil:
-    """By the top bits; in two shifts, since there may be none of them."""
-    return &fuse.shards[mixed >> 1 >> (63 - fuse.shard_bits)]
+cdef Layout layout_of(object geometry) except *:
+    """What a geometry comes to."""
+    cdef uint64_t length = geometry.segment_length, segments = geometry.segment_count
+    return Layout(segments * length, length, SEGMENTS)
 
 
-cdef inline int has(const Fuse *fuse, uint64_t mixed) noexcept nogil:
-    cdef const Shard *shard = shard_of(fuse, mixed)
-    cdef uint64_t value = hash_under(mixed, shard.seed)
-    cdef Slots slots = locate(value, shard.layout)
-    cdef uint64_t sum
-    if fuse.fingerprint_bits == 8:
-        sum = shard.table[slots.first] ^ shard.table[slots.second] ^ shard.table[slots.third]
-    else:
-        sum = (
-            lsm_load16(shard.table + 2 * slots.first) ^ lsm_load16(shard.table + 2 * slots.second)
-            ^ lsm_load16(shard.table + 2 * slots.third)
-        )
-    return sum == fingerprint_in(value, fuse.fingerprint_bits)
+def slots_of(value, geometry):
+    """The three slots of a hash, in three neighbouring segments."""
+    slots = in_segments(value, layout_of(geometry))
+    return slots.first, slots.second, slots.third
+
+
+def populate(mixed, geometry, fingerprint_bits):
+    """The shard of these distinct salted digests; None where no seed peels them."""
+    return populated(mixed, geometry, layout_of(geometry), fingerprint_bits)
+
+
+def build_shard(mixed, fingerprint_bits, using=populate):
+    """The shard of distinct salted digests, in the first geometry that peels them."""
+    return binary_fuse.build_shard(
+        len(mixed), lambda geometry: using(mixed, geometry, fingerprint_bits)
+    )
 
 
 cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
-    cdef const Fuse *fuse = <const Fuse *>self
-    return has(fuse, lsm_mix(lsm_xxh3_64(<const uint8_t *>key, length, fuse.seed), fuse.salt))
+    return has_key(<const Peeled *>self, SEGMENTS, key, length)
 
 
 cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    cdef const Fuse *fuse = <const Fuse *>self
-    return has(fuse, lsm_mix(digest, fuse.salt))
-
-
-cdef inline void prefetch(const Fuse *fuse, uint64_t mixed) noexcept nogil:
-    cdef const Shard *shard = shard_of(fuse, mixed)
-    cdef Slots slots = locate(hash_under(mixed, shard.seed), shard.layout)
-    cdef int width = fuse.fingerprint_bits >> 3
-    lsm_prefetch(shard.table + width * slots.first)
-    lsm_prefetch(shard.table + width * slots.second)
-    lsm_prefetch(shard.table + width * slots.third)
+    return has_digest(<const Peeled *>self, SEGMENTS, digest)
 
 
 cdef void test_many(
     const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
-    cdef const Fuse *fuse = <const Fuse *>self
-    cdef size_t i
-    for i in range(max(count, ahead)):
-        if i < ahead:
-            prefetch(fuse, hashes[count + i])
-        if i < count:
-            answers[i] = <uint8_t>has(fuse, hashes[i])
+    has_many(<const Peeled *>self, SEGMENTS, hashes, count, ahead, answers)
 
 
 cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
-cdef class BinaryFuseFilter(SaltedFilter):
+cdef class BinaryFuseFilter(PeeledFilter):
     """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     family = binary_fuse.FAMILY
+    layout = binary_fuse
 
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
         return ask(self, key)
 
-    @classmethod
-    def build(
-        cls, keys, *, fingerprint_bits=None, bits_per_key=None, fpr=None, seed=None, salt=None
-    ):
-        """A filter of exactly these keys."""
-        cdef BinaryFuseFilter self = cls.__new__(cls)
-        cdef Digests hashes
-        wish = binary_fuse.check(
-            fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
-        )
-        width = binary_fuse.fingerprint_bits_for(wish)
-        hashes = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
-        self.salt, self.is_salted = checked64("salt", salt), True
-        self.hashes_of(hashes.numbers, hashes.count)
-        try:
-            shards = build_shards(hashes, width)
-        except Repeats:
-            hashes.sort_distinct()
-            shards = build_shards(hashes, width)
-        self._num_keys = hashes.count
-        self.lay_out(shards, width, hashes.seed, binary_fuse.payload_of(shards))
-        self.verify(hashes)
-        return self
+    cdef Layout layout_of(self, object geometry) except *:
+        return layout_of(geometry)
 
-    @classmethod
-    def from_bytes(cls, buffer):
-        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
-        cdef BinaryFuseFilter self = cls.__new__(cls)
-        head, shards, payload = binary_fuse.decode(buffer)
-        self._num_keys = head.num_keys
-        self.salt, self.is_salted = head.salt, True
-        self.lay_out(shards, head.parameter, head.seed, payload)
-        return self
-
-    def to_bytes(self):
-        """The complete filter, as ``docs/family-formats.md`` lays it out."""
-        return self.packed(self._fuse.fingerprint_bits, self._num_shards)
-
-    @property
-    def fingerprint_bits(self):
-        """8 or 16."""
-        return self._fuse.fingerprint_bits
-
-    @property
-    def num_shards(self):
-        """How many parts the set was cut into: one up to a million keys."""
-        return self._num_shards
-
-    @property
-    def fill(self):
-        """The share of slots in use, which is nearly the keys' share of the slots."""
-        return self._num_keys / <double>self._slots
-
-    @property
-    def expected_fpr(self):
-        """One in 2^fingerprint_bits, whatever the size; nothing in an empty set."""
-        return 2.0**-self._fuse.fingerprint_bits if self._num_keys else 0.0
-
-    cdef int lay_out(self, list shards, int fingerprint_bits, uint64_t seed, object buffer) except -1:
-        """View the payload, of which these are the shards, and answer through them."""
-        cdef Py_ssize_t start, index = 0
-        self.payload = Payload.view(buffer)
-        self._num_shards = len(shards)
-        self._shards = <Shard *>calloc(<size_t>self._num_shards, sizeof(Shard))
-        if self._shards == NULL:
-            raise MemoryError(f"there is no memory for {self._num_shards} shards")
-        start = self._num_shards * binary_fuse.SHARD_BYTES
-        for shard in shards:
-            self._shards[index] = Shard(
-                shard.seed,
-                layout_of(shard.geometry.segment_length, shard.geometry.segment_count),
-                self.payload.data + start,
-            )
-            start += len(shard.fingerprints)
-            self._slots += shard.geometry.slots
-            index += 1
-        self._fuse = Fuse(
-            self._shards, self._num_shards.bit_length() - 1, fingerprint_bits, seed, self.salt
-        )
-        # An empty set has slots like any other, and they would pass one stranger in many.
-        return self.opened(
-            &self._fuse, &PROBING if self._num_keys else &ALWAYS_NO, LSM_DIGEST_XXH3_64, seed
-        )
-
-    def __dealloc__(self):
-        free(self._shards)
-
-
-class Repeats(Exception):
-    """Some hashes come twice, so that nothing peels."""
-
-
-cdef class Part:
-    """The hashes of one shard, within those of a set that outlives it."""
-
-    cdef const uint64_t *hashes
-    cdef size_t count
-    cdef int fingerprint_bits
-
-    def populate(self, geometry):
-        """The shard in this geometry, None where no seed peels it."""
-        cdef bytes table = PyBytes_FromStringAndSize(
-            NULL, geometry.slots * self.fingerprint_bits // 8
-        )
-        cdef uint8_t *fingerprints = <uint8_t *>PyBytes_AS_STRING(table)
-        cdef uint32_t length = geometry.segment_length, segments = geometry.segment_count
-        cdef uint64_t seed
-        cdef int outcome
-        with nogil:
-            outcome = populate_shard(
-                self.hashes, self.count, length, segments, self.fingerprint_bits, fingerprints,
-                &seed,
-            )
-        if outcome == DUPLICATES:
-            raise Repeats
-        if outcome == NO_MEMORY:
-            raise MemoryError(f"there is no memory to build a shard of {self.count} keys")
-        return binary_fuse.Shard(seed, geometry, table) if outcome == PEELED else None
-
-
-cdef list build_shards(Digests hashes, int fingerprint_bits):
-    """The shards of these hashes, which are brought into the shards' order."""
-    cdef Py_ssize_t count = binary_fuse.shard_count(hashes.count), index
-    cdef Py_ssize_t *ends = <Py_ssize_t *>calloc(<size_t>count + 1, sizeof(Py_ssize_t))
-    cdef Part part
-    shards = []
-    if ends == NULL:
-        raise MemoryError(f"there is no memory for {count} shards")
-    try:
-        cut(hashes, count.bit_length() - 1, ends)
-        for index in range(count):
-            part = Part.__new__(Part)
-            part.hashes = hashes.numbers + ends[index]
-            part.count = <size_t>(ends[index + 1] - ends[index])
-            part.fingerprint_bits = fingerprint_bits
-            shards.append(binary_fuse.build_shard(part.count, part.populate))
-    finally:
-        free(ends)
-    return shards
-
-
-cdef int cut(Digests hashes, int shard_bits, Py_ssize_t *ends) except -1:
-    """Group hashes by their top bits; group i ends where ``ends[i + 1]`` says."""
-    cdef Py_ssize_t shards = <Py_ssize_t>1 << shard_bits, i
-    cdef Digests grouped
-    cdef uint64_t hashed
-    cdef Py_ssize_t *starts
-    ends[shards] = hashes.count
-    if shard_bits == 0:
-        return 0
-    grouped = Digests.empty(LSM_DIGEST_XXH3_64, 0)
-    grouped.reserve(hashes.count)
-    with nogil:
-        # Counts first, two places on; then the place before each group's is where its next one goes.
-        memset(ends, 0, <size_t>(shards + 1) * sizeof(Py_ssize_t))
-        starts = ends + 1
-        for i in range(hashes.count):
-            hashed = hashes.numbers[i] >> (64 - shard_bits)
-            if hashed + 1 < <uint64_t>shards:
-                starts[hashed + 1] += 1
-        for i in range(1, shards):
-            starts[i] += starts[i - 1]
-        for i in range(hashes.count):
-            hashed = hashes.numbers[i] >> (64 - shard_bits)
-            grouped.numbers[starts[hashed]] = hashes.numbers[i]
-            starts[hashed] += 1
-    grouped.count = hashes.count
-    hashes.swap(grouped)
-    return 0
-
-
-def build_shard(mixed, fingerprint_bits, populate=peeling.populate):
-    """The shard of distinct salted digests, in the first geometry that peels them."""
-    return binary_fuse.build_shard(
-        len(mixed), lambda geometry: populate(mixed, geometry, fingerprint_bits)
-    )
+    cdef const lsm_probing *probes(self) noexcept:
+        return &PROBING

@@ -1,12 +1,14 @@
-"""Binary fuse construction, compiled: the twin of ``filters/kernels/python/peeling.py``.
+"""Construction by peeling, compiled: the twin of ``filters/kernels/python/peeling.py``.
 
 A slot is one word: the sum of what each of its keys says there, which is a one, the fingerprint,
 and how far away the key's other two slots are. With one key left the sum is that key, so peeling
-needs neither hashes nor products. It follows words within a few neighbouring segments, from the
-end of the array to its start; only counting reads and writes all over it, and fetches ahead.
+needs neither hashes nor products. Among segments it follows words within a few neighbouring ones,
+from the end of the array to its start; only counting reads and writes all over it, and fetches
+ahead. Among blocks all of it reads and writes all over, and is fast while the array is in cache.
 
-Words, waiting slots and order take 12 bytes per slot, which is 13.5 per key of a large set, and
-16 bytes per key more while a set that failed is searched for duplicates.
+Words, waiting slots and order take 12 bytes per slot, which is 13.5 per key of a large binary fuse
+shard and 14.8 of an xor shard, and 16 bytes per key more while a shard that failed is searched for
+duplicates.
 """
 
 from array import array
@@ -15,7 +17,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport SIZE_MAX, UINT32_MAX, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-from filters.binary_fuse import Shard
+from filters.peeled import Shard
 from filters.kernels.native.sorting cimport sort_distinct
 from filters.kernels.native.wide cimport lsm_load16, lsm_prefetch
 
@@ -25,7 +27,7 @@ cdef extern from "allocation.h" nogil:
     void lsm_release(uint8_t *memory)
 
 
-# The constants of filters/binary_fuse.py.
+# The constants of filters/peeled.py and binary_fuse.py.
 cdef enum:
     ARITY = 3
     MIN_SEGMENT_LENGTH = 4
@@ -36,7 +38,7 @@ cdef uint64_t FIRST_SEED_STATE = 0x726B_2B9D_438B_9D4D
 
 # A word, from its lowest bit: 6 bits count keys, 16 are the fingerprint, 21 tell the way to the
 # next slot and 21 to the last one, in the circle of a key's slots. A distance is below three
-# segments, and has HERE added so that it is never negative.
+# segments or blocks, and has HERE added so that it is never negative.
 cdef enum:
     COUNT = (1 << 6) - 1
     KEY = (1 << 22) - 1       # count and fingerprint: the same at all three slots
@@ -67,12 +69,6 @@ def rehash(mixed, seed):
     return hash_under(mixed, seed)
 
 
-def slots_of(value, geometry):
-    """The three slots of a hash, in three neighbouring segments."""
-    slots = locate(value, layout_of(geometry.segment_length, geometry.segment_count))
-    return slots.first, slots.second, slots.third
-
-
 def fingerprint_of(value, fingerprint_bits):
     """The low bits of both halves of the hash."""
     return fingerprint_in(value, fingerprint_bits)
@@ -84,20 +80,19 @@ def seeds():
     return [next_seed(&state) for _ in range(SEEDS_PER_GEOMETRY)]
 
 
-def populate(mixed, geometry, fingerprint_bits):
+cdef object populated(object mixed, object geometry, Layout layout, object fingerprint_bits):
     """The shard of these distinct salted digests; None where no seed peels them."""
     cdef bytes digests = array("Q", mixed).tobytes()
     cdef bytes table = PyBytes_FromStringAndSize(NULL, geometry.slots * fingerprint_bits // 8)
-    cdef uint32_t length = geometry.segment_length, segments = geometry.segment_count
     cdef const uint64_t *numbers = <const uint64_t *>PyBytes_AS_STRING(digests)
     cdef uint8_t *fingerprints = <uint8_t *>PyBytes_AS_STRING(table)
     cdef size_t count = len(digests) // sizeof(uint64_t)
     cdef int bits = fingerprint_bits, outcome
     cdef uint64_t seed
     with nogil:
-        outcome = populate_shard(numbers, count, length, segments, bits, fingerprints, &seed)
+        outcome = populate_shard(numbers, count, layout, bits, fingerprints, &seed)
     if outcome == NO_MEMORY:
-        raise MemoryError(f"there is no memory to build a binary fuse shard of {count} keys")
+        raise MemoryError(f"there is no memory to build a shard of {count} keys")
     return Shard(seed, geometry, table) if outcome == PEELED else None
 
 
@@ -105,8 +100,8 @@ def populate(mixed, geometry, fingerprint_bits):
 
 
 cdef int populate_shard(
-    const uint64_t *mixed, size_t count, uint32_t segment_length, uint32_t segment_count,
-    int fingerprint_bits, uint8_t *table, uint64_t *seed,
+    const uint64_t *mixed, size_t count, Layout layout, int fingerprint_bits, uint8_t *table,
+    uint64_t *seed,
 ) noexcept nogil:
     """Find a seed and fill the table, which has room for all slots and needs no zeros.
 
@@ -115,9 +110,9 @@ cdef int populate_shard(
     cdef Peeling peeling
     cdef uint8_t *memory
     cdef int outcome
-    if not is_allowed(segment_length, segment_count, fingerprint_bits):
+    if not is_allowed(layout, fingerprint_bits):
         return NO_SEED
-    peeling.layout = layout_of(segment_length, segment_count)
+    peeling.layout = layout
     peeling.slots = peeling.layout.starts + (ARITY - 1) * peeling.layout.length
     if peeling.slots >= min(<uint64_t>UINT32_MAX, SIZE_MAX // 16):
         return NO_MEMORY
@@ -133,11 +128,16 @@ cdef int populate_shard(
     return outcome
 
 
-cdef bint is_allowed(uint32_t length, uint32_t segments, int fingerprint_bits) noexcept nogil:
-    """Whether the format has such shards: others would not fit in a word, or in the array."""
-    if not MIN_SEGMENT_LENGTH <= length <= MAX_SEGMENT_LENGTH or length & (length - 1):
+cdef bint is_allowed(Layout layout, int fingerprint_bits) noexcept nogil:
+    """Whether there are such shards: others would not fit in a word, or in the array."""
+    if layout.starts == 0 or fingerprint_bits not in (8, 16):
         return False
-    return segments >= 1 and fingerprint_bits in (8, 16)
+    if layout.placement == BLOCKS:
+        return ARITY * layout.length <= HERE
+    return (
+        MIN_SEGMENT_LENGTH <= layout.length <= MAX_SEGMENT_LENGTH
+        and layout.length & (layout.length - 1) == 0
+    )
 
 
 cdef int find_seed(
@@ -148,14 +148,24 @@ cdef int find_seed(
     cdef int attempt, outcome
     for attempt in range(SEEDS_PER_GEOMETRY):
         seed[0] = next_seed(&state)
-        count_keys(self, mixed, count, seed[0], fingerprint_bits)
-        if peel(self, count):
+        if peels(self, mixed, count, seed[0], fingerprint_bits):
             return PEELED
         if attempt == 0:
             outcome = look_for_duplicates(mixed, count)
             if outcome != NO_SEED:
                 return outcome
     return NO_SEED
+
+
+cdef bint peels(
+    Peeling *self, const uint64_t *mixed, size_t count, uint64_t seed, int fingerprint_bits
+) noexcept nogil:
+    """Whether a seed does. The placement is a constant below, which the loops need not ask for."""
+    if self.layout.placement == SEGMENTS:
+        count_keys(self, SEGMENTS, mixed, count, seed, fingerprint_bits)
+        return peel(self, SEGMENTS, count)
+    count_keys(self, BLOCKS, mixed, count, seed, fingerprint_bits)
+    return peel(self, BLOCKS, count)
 
 
 cdef uint64_t next_seed(uint64_t *state) noexcept nogil:
@@ -183,8 +193,9 @@ cdef int look_for_duplicates(const uint64_t *mixed, size_t count) noexcept nogil
     return NO_SEED if distinct == count else DUPLICATES
 
 
-cdef void count_keys(
-    Peeling *self, const uint64_t *mixed, size_t count, uint64_t seed, int fingerprint_bits
+cdef inline void count_keys(
+    Peeling *self, Placement placement, const uint64_t *mixed, size_t count, uint64_t seed,
+    int fingerprint_bits,
 ) noexcept nogil:
     """Add every key to its slots, in groups whose slots are asked for first."""
     cdef uint64_t fingerprints[GROUP]
@@ -199,7 +210,7 @@ cdef void count_keys(
         for i in range(group):
             value = hash_under(mixed[i], seed)
             fingerprints[i] = fingerprint_in(value, fingerprint_bits)
-            slots[i] = locate(value, layout)
+            slots[i] = locate(value, layout, placement)
             lsm_prefetch(words + slots[i].first)
             lsm_prefetch(words + slots[i].second)
             lsm_prefetch(words + slots[i].third)
@@ -229,10 +240,10 @@ cdef inline uint64_t said_everywhere(uint64_t key) noexcept nogil:
     return (key & KEY) + (<uint64_t>HERE << NEXT_SHIFT) + (<uint64_t>HERE << LAST_SHIFT)
 
 
-cdef bint peel(Peeling *self, size_t count) noexcept nogil:
+cdef inline bint peel(Peeling *self, Placement placement, size_t count) noexcept nogil:
     """Write down the slots that keys own, in the order of peeling; False where a core remains."""
     cdef size_t top = stack_singles(self, count)
-    return top > 0 and follow(self, top) == count
+    return top > 0 and follow(self, placement, top) == count
 
 
 cdef size_t stack_singles(Peeling *self, size_t count) noexcept nogil:
@@ -249,7 +260,7 @@ cdef size_t stack_singles(Peeling *self, size_t count) noexcept nogil:
     return top if total == ARITY * <uint64_t>count else 0
 
 
-cdef size_t follow(Peeling *self, size_t top) noexcept nogil:
+cdef inline size_t follow(Peeling *self, Placement placement, size_t top) noexcept nogil:
     """Take out key after key, from the top of the stack down; how many there were.
 
     Whether a slot has one key left is a toss-up that no branch predictor wins, so nothing here
@@ -276,8 +287,9 @@ cdef size_t follow(Peeling *self, size_t top) noexcept nogil:
             word = words[slot]
         order -= 1
         order[0] = <uint32_t>slot
-        lsm_prefetch(<const void *>ahead)
-        ahead -= BYTES_PER_KEY
+        if placement == SEGMENTS:
+            lsm_prefetch(<const void *>ahead)
+            ahead -= BYTES_PER_KEY
 
         key = said_everywhere(word)
         next = next_of(slot, word)

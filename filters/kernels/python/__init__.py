@@ -14,6 +14,7 @@ from filters.kernels.python.leveldb import LevelDBBloomFilter
 from filters.kernels.python.ribbon import RocksDBRibbonFilter
 from filters.kernels.python.rocksdb import RocksDBBloomFilter
 from filters.kernels.python.scalable import ScalableBloomFilter
+from filters.kernels.python.xor import XorFilter
 
 __all__ = [
     "BinaryFuseFilter",
@@ -26,4 +27,5 @@ __all__ = [
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
     "ScalableBloomFilter",
+    "XorFilter",
 ]

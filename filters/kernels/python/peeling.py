@@ -1,17 +1,20 @@
-"""Binary fuse construction: the textbook page.
+"""Construction by peeling: the textbook page.
 
 Every key takes three slots. A slot that only one key takes decides that key: it can be filled last,
 whatever the other two hold. Taking the key out may leave other slots with a single key, and so on;
 if all keys can be peeled away like this, filling the slots in reverse order satisfies every one.
+Which three slots they are is a family's own affair, and comes in as ``slots_of``.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from filters.binary_fuse import Geometry, Shard, empty_table, seeds, table_bytes
 from filters.hashing import MASK64
+from filters.peeled import G, Shard, empty_table, seeds, table_bytes
+
+SlotsOf = Callable[[int, G], tuple[int, int, int]]
 
 # More keys than this in one slot count as a failure: the compiled builders count in six bits.
 _MAX_KEYS_PER_SLOT = 63
@@ -25,33 +28,25 @@ def rehash(mixed: int, seed: int) -> int:
     return value ^ (value >> 33)
 
 
-def slots_of(value: int, geometry: Geometry) -> tuple[int, int, int]:
-    """The three slots of a hash, in three neighbouring segments."""
-    length = geometry.segment_length
-    first = value * (geometry.segment_count * length) >> 64
-    return (
-        first,
-        (first + length) ^ (value >> 18 & length - 1),
-        (first + 2 * length) ^ (value & length - 1),
-    )
-
-
 def fingerprint_of(value: int, fingerprint_bits: int) -> int:
     """The low bits of both halves of the hash."""
     return (value ^ value >> 32) & (1 << fingerprint_bits) - 1
 
 
-def populate(mixed: Sequence[int], geometry: Geometry, fingerprint_bits: int) -> Shard | None:
+def populate(
+    mixed: Sequence[int], geometry: G, fingerprint_bits: int, slots_of: SlotsOf[G]
+) -> Shard[G] | None:
     """The shard of these distinct salted digests; None where no seed peels them."""
     for seed in seeds():
         hashes = [rehash(each, seed) for each in mixed]
-        order = peel(hashes, geometry)
+        order = peel(hashes, geometry, slots_of)
         if order is not None:
-            return Shard(seed, geometry, table_bytes(assign(order, geometry, fingerprint_bits)))
+            table = assign(order, geometry, fingerprint_bits, slots_of)
+            return Shard(seed, geometry, table_bytes(table))
     return None
 
 
-def peel(hashes: list[int], geometry: Geometry) -> list[tuple[int, int]] | None:
+def peel(hashes: list[int], geometry: G, slots_of: SlotsOf[G]) -> list[tuple[int, int]] | None:
     """(hash, which of its slots is its own) in the order of peeling; None where a core remains."""
     counts = [0] * geometry.slots
     xors = [0] * geometry.slots  # of the hashes in a slot: with one left, that hash itself
@@ -82,7 +77,9 @@ def peel(hashes: list[int], geometry: Geometry) -> list[tuple[int, int]] | None:
     return order if len(order) == len(hashes) else None
 
 
-def assign(order: list[tuple[int, int]], geometry: Geometry, fingerprint_bits: int) -> array[int]:
+def assign(
+    order: list[tuple[int, int]], geometry: G, fingerprint_bits: int, slots_of: SlotsOf[G]
+) -> array[int]:
     """Fill the slots in reverse: each key's own slot makes its three xor to its fingerprint."""
     table = empty_table(geometry, fingerprint_bits)
     for value, own in reversed(order):

@@ -1,0 +1,1 @@
+from filters.kernels.python.xor import XorFilter as XorFilter

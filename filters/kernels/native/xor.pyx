@@ -1,0 +1,65 @@
+"""The xor filter, built and probed."""
+
+from libc.stdint cimport uint8_t, uint64_t
+
+from filters import xor
+from filters.kernels.native.base cimport ask
+from filters.kernels.native.peeled cimport Peeled, PeeledFilter, has_digest, has_key, has_many
+from filters.kernels.native.peeling cimport BLOCKS, Layout, in_blocks, populated
+from filters.kernels.native.probing cimport lsm_probing
+
+
+cdef Layout layout_of(object geometry) except *:
+    """What a geometry comes to."""
+    cdef uint64_t length = geometry.block_length
+    return Layout(length, length, BLOCKS)
+
+
+def slots_of(value, geometry):
+    """The three slots of a hash, one in each block: its bits from above, from 42 and from 21 on."""
+    slots = in_blocks(value, layout_of(geometry))
+    return slots.first, slots.second, slots.third
+
+
+def populate(mixed, geometry, fingerprint_bits):
+    """The shard of these distinct salted digests; None where no seed peels them."""
+    return populated(mixed, geometry, layout_of(geometry), fingerprint_bits)
+
+
+def build_shard(mixed, fingerprint_bits):
+    """The shard of distinct salted digests, in the first geometry that peels them."""
+    return xor.build_shard(len(mixed), lambda geometry: populate(mixed, geometry, fingerprint_bits))
+
+
+cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
+    return has_key(<const Peeled *>self, BLOCKS, key, length)
+
+
+cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
+    return has_digest(<const Peeled *>self, BLOCKS, digest)
+
+
+cdef void test_many(
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
+) noexcept nogil:
+    has_many(<const Peeled *>self, BLOCKS, hashes, count, ahead, answers)
+
+
+cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
+
+
+cdef class XorFilter(PeeledFilter):
+    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+
+    family = xor.FAMILY
+    layout = xor
+
+    def might_contain(self, key):
+        """False: the key was never added. True: it may have been."""
+        return ask(self, key)
+
+    cdef Layout layout_of(self, object geometry) except *:
+        return layout_of(geometry)
+
+    cdef const lsm_probing *probes(self) noexcept:
+        return &PROBING
