@@ -2,7 +2,8 @@
 
 LevelDB and RocksDB share one 32-bit hash but for the last one to three bytes of a key: LevelDB adds
 them as unsigned numbers, RocksDB as signed ones. RocksDB's 64-bit hash is a preview of XXH3, frozen
-before XXH3 was final; for no key does it equal the XXH3 of today.
+before XXH3 was final; for no key does it equal the XXH3 of today. Cassandra hashes with
+MurmurHash3, but for the last one to fifteen bytes of a key, which it takes as signed numbers.
 """
 
 from __future__ import annotations
@@ -170,3 +171,55 @@ def _avalanche(h: int) -> int:
     h &= MASK64
     h = (h ^ h >> 37) * _P64_3 & MASK64
     return h ^ h >> 32
+
+
+_C1, _C2 = 0x87C3_7B91_1142_53D5, 0x4CF5_AD43_2745_937F
+
+
+def cassandra_hash(data: bytes) -> int:
+    """Cassandra's 128-bit hash of a key: MurmurHash3's ``h1`` above its ``h2``, 64 bits each.
+
+    Java's bytes have a sign. A last byte above 127 also turns over every bit above its own, so that
+    only keys whose last bytes are below 128, or whose size is a multiple of 16, have
+    MurmurHash3's own hash.
+    """
+    blocks = len(data) >> 4
+    h1 = h2 = 0
+    words = unpack_from(f"<{2 * blocks}Q", data)
+    for k1, k2 in zip(words[::2], words[1::2], strict=True):
+        h1 = (_rotated(h1 ^ _scrambled1(k1), 27) + h2) * 5 + 0x52DC_E729 & MASK64
+        h2 = (_rotated(h2 ^ _scrambled2(k2), 31) + h1) * 5 + 0x3849_5AB5 & MASK64
+    tail = data[16 * blocks :]
+    h1 ^= _scrambled1(_signed_word(tail[:8])) ^ len(data)
+    h2 ^= _scrambled2(_signed_word(tail[8:])) ^ len(data)
+    h1 = h1 + h2 & MASK64
+    h2 = h2 + h1 & MASK64
+    h1, h2 = mixed64(h1), mixed64(h2)
+    h1 = h1 + h2 & MASK64
+    return h1 << 64 | (h2 + h1 & MASK64)
+
+
+def mixed64(h: int) -> int:
+    """The finalizer of MurmurHash3's 64-bit words: a bijection in which every bit matters."""
+    h = (h ^ h >> 33) * 0xFF51_AFD7_ED55_8CCD & MASK64
+    h = (h ^ h >> 33) * 0xC4CE_B9FE_1A85_EC53 & MASK64
+    return h ^ h >> 33
+
+
+def _scrambled1(k: int) -> int:
+    return _rotated(k * _C1 & MASK64, 31) * _C2 & MASK64
+
+
+def _scrambled2(k: int) -> int:
+    return _rotated(k * _C2 & MASK64, 33) * _C1 & MASK64
+
+
+def _signed_word(tail: bytes) -> int:
+    word = 0
+    for place, byte in enumerate(tail):
+        word ^= (byte - 256 if byte > 127 else byte) << 8 * place
+    return word & MASK64
+
+
+def _rotated(x: int, by: int) -> int:
+    return (x << by | x >> 64 - by) & MASK64

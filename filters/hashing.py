@@ -71,9 +71,9 @@ def checked64(name: str, value: int | None) -> int:
     return value
 
 
-def checked_digest(digest: int) -> int:
-    """A digest that a caller gives, if it is a whole number of 64 bits."""
+def checked_digest(digest: int, words: int = 1) -> int:
+    """A digest that a caller gives, if it is a whole number of so many 64-bit words."""
     number = index(digest)
-    if not 0 <= number <= MASK64:
-        raise OverflowError("a digest lies between 0 and 2**64 - 1")
+    if not 0 <= number < 1 << 64 * words:
+        raise OverflowError(f"a digest lies between 0 and 2**{64 * words} - 1")
     return number

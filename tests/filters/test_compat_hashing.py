@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from filters.compat_hashing import MASK64, leveldb_hash, rocksdb_hash, xxph3_64
+from filters.compat_hashing import MASK64, cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 
 ISCSI_READ = bytes.fromhex(
     "01c00000000000000000000000000000140000000000040000000014000000182800000000000000"
@@ -64,6 +64,20 @@ XXPH3 = [
 ]
 
 
+# key, h1, h2
+CASSANDRA = re.findall(
+    r"(\S+) (\S{16}) (\S{16})",
+    """
+    - 0000000000000000 0000000000000000
+    61 85555565f6597889 e6b53a48510e895a
+    68656c6c6f cbd8a7b341bd9b02 5b1e906a48ae1d19
+    ff c25a08894c506b7f ac0bbee7ce7542c7
+    ff80 7bb9bbe5dad655c0 b37e421763faa4aa
+    808182838485868788 6bd59d24cd76dd53 c682c84323bbcfa2
+    """,
+)
+
+
 @pytest.mark.parametrize(("data", "seed", "expected"), LEVELDB)
 def test_leveldb_hash(data: bytes, seed: int, expected: int) -> None:
     assert leveldb_hash(data, seed) == expected
@@ -82,6 +96,56 @@ def test_rocksdb_hashes(key: str, expected32: str, expected64: str) -> None:
 @pytest.mark.parametrize(("data", "expected"), XXPH3)
 def test_xxph3(data: bytes, expected: int) -> None:
     assert xxph3_64(data) == expected
+
+
+@pytest.mark.parametrize(("key", "h1", "h2"), CASSANDRA)
+def test_cassandra_hash(key: str, h1: str, h2: str) -> None:
+    assert f"{cassandra_hash(bytes.fromhex(key.removeprefix('-'))):032x}" == h1 + h2
+
+
+def standard_murmur(data: bytes) -> int:
+    """MurmurHash3 x64 128 with seed 0, written once more: as its authors have it, unsigned."""
+
+    def turned(x: int, by: int) -> int:
+        return (x << by | x >> 64 - by) & MASK64
+
+    def final(k: int) -> int:
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+            k = (k ^ k >> 33) * factor & MASK64
+        return k ^ k >> 33
+
+    c1, c2, h1, h2 = 0x87C37B91114253D5, 0x4CF5AD432745937F, 0, 0
+    padded = data + bytes(-len(data) % 16)
+    for at in range(0, len(padded), 16):
+        k1 = int.from_bytes(padded[at : at + 8], "little")
+        k2 = int.from_bytes(padded[at + 8 : at + 16], "little")
+        h1 ^= turned(k1 * c1 & MASK64, 31) * c2 & MASK64
+        if at + 16 <= len(data):
+            h1 = (turned(h1, 27) + h2) * 5 + 0x52DCE729 & MASK64
+        h2 ^= turned(k2 * c2 & MASK64, 33) * c1 & MASK64
+        if at + 16 <= len(data):
+            h2 = (turned(h2, 31) + h1) * 5 + 0x38495AB5 & MASK64
+    h1, h2 = h1 ^ len(data), h2 ^ len(data)
+    h1 = h1 + h2 & MASK64
+    h2 = h2 + h1 & MASK64
+    h1, h2 = final(h1), final(h2)
+    h1 = h1 + h2 & MASK64
+    return h1 << 64 | (h2 + h1 & MASK64)
+
+
+def test_the_hash_that_cassandras_is_taken_for() -> None:
+    assert standard_murmur(b"\xff") == 0x47DA3778_A4E290EC_FA2F1714_3880CE2E
+
+
+@given(st.binary(max_size=70))
+def test_cassandras_hash_is_murmurs_own_where_no_last_byte_has_a_sign(data: bytes) -> None:
+    tail = data[len(data) // 16 * 16 :]
+    ascii_tail = data[: len(data) - len(tail)] + bytes(byte & 0x7F for byte in tail)
+    assert cassandra_hash(ascii_tail) == standard_murmur(ascii_tail)
+    # The sign of the very last byte of a word is lost above it.
+    signed = [byte > 127 for byte in tail]
+    differs = any(signed[:7]) or any(signed[8:])
+    assert (cassandra_hash(data) != standard_murmur(data)) == differs
 
 
 @given(st.binary(max_size=70), st.integers(0, 2**32 - 1))
@@ -113,9 +177,10 @@ def _before_avalanche(h: int, multiplier: int) -> int:
 def test_every_byte_counts_at_every_length(rng: random.Random) -> None:
     for length in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 65, 97, 128, 129, 240, 241, 1023, 1100):
         data = bytearray(rng.randbytes(length))
-        before = [f(bytes(data)) for f in (leveldb_hash, rocksdb_hash, xxph3_64)]
+        hashes = (leveldb_hash, rocksdb_hash, xxph3_64, cassandra_hash)
+        before = [f(bytes(data)) for f in hashes]
         for place in {0, length // 3, length // 2, length - 1}:
             data[place] ^= 1
-            after = [f(bytes(data)) for f in (leveldb_hash, rocksdb_hash, xxph3_64)]
+            after = [f(bytes(data)) for f in hashes]
             assert all(a != b for a, b in zip(after, before, strict=True)), (length, place)
             data[place] ^= 1

@@ -36,6 +36,7 @@ def test_the_hashes_of_the_ancestors(native: Any, rng: random.Random) -> None:
     for length in LENGTHS:
         for key in contents(rng, length):
             assert native.xxph3_64(key) == compat_hashing.xxph3_64(key), key
+            assert native.cassandra_hash(key) == compat_hashing.cassandra_hash(key), key
             for name in ("leveldb_hash", "rocksdb_hash"):
                 assert getattr(native, name)(key) == getattr(compat_hashing, name)(key), key
                 seed = rng.getrandbits(32)

@@ -18,7 +18,9 @@ from filters.digest_kinds import not_digests
 from filters.errors import FilterError
 from filters.hashing import key_bytes
 from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest, lsm_mix
+from filters.kernels.native.hashing cimport (
+    LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, lsm_mix, words_of
+)
 from filters.kernels.native.keys cimport (
     KeySource, Packed, digest_number, digest_of_key, digest_packed
 )
@@ -167,7 +169,7 @@ cdef class Filter:
         return 0
 
     cdef void hashes_of(self, uint64_t *digests, Py_ssize_t count) noexcept nogil:
-        """Turn digests into hashes, in place."""
+        """Turn digests into hashes, in place; those that are salted have one word each."""
         cdef Py_ssize_t i
         if self.is_salted:
             for i in range(count):
@@ -177,10 +179,11 @@ cdef class Filter:
         """How many of these hashes the filter denies."""
         cdef uint8_t answers[GROUP]
         cdef Py_ssize_t done = 0, some, found = 0, i
+        cdef Py_ssize_t words = words_of(<lsm_digest>self.door.digest_kind)
         while done < count:
             some = min(GROUP, count - done)
             self.probing.test_many(
-                self.door.self, hashes + done, <size_t>some,
+                self.door.self, hashes + words * done, <size_t>some,
                 <size_t>min(GROUP, count - done - some), answers,
             )
             for i in range(some):
@@ -217,8 +220,9 @@ cdef class Filter:
     cdef int _answer(self, KeySource source, uint8_t *answers) except -1:
         """The answers for all keys, in whatever form they came."""
         cdef Payload payload = self.payload  # in use without the GIL, whatever others do
-        cdef uint64_t hashes[2 * GROUP]
+        cdef uint64_t hashes[2 * GROUP * MOST_WORDS]
         cdef Py_ssize_t done = 0, waiting = 0, some
+        cdef Py_ssize_t words = words_of(<lsm_digest>self.door.digest_kind)
         if source.is_packed:
             with nogil:
                 done = self._answer_packed(&source.packed, answers)
@@ -230,7 +234,7 @@ cdef class Filter:
             if some:
                 source.digest(
                     done + waiting, some, <lsm_digest>self.door.digest_kind,
-                    self.door.digest_seed, hashes + waiting,
+                    self.door.digest_seed, hashes + words * waiting,
                 )
             self._turn(hashes, waiting, some, answers + done)
             done += waiting
@@ -239,13 +243,14 @@ cdef class Filter:
 
     cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil:
         """How many keys came before bad offsets; all of them, if there are none."""
-        cdef uint64_t hashes[2 * GROUP]
+        cdef uint64_t hashes[2 * GROUP * MOST_WORDS]
         cdef Py_ssize_t done = 0, waiting = 0, some, good
+        cdef Py_ssize_t words = words_of(<lsm_digest>self.door.digest_kind)
         while done < keys.count:
             some = min(GROUP, keys.count - done - waiting)
             good = digest_packed(
                 keys, done + waiting, some, <lsm_digest>self.door.digest_kind,
-                self.door.digest_seed, hashes + waiting,
+                self.door.digest_seed, hashes + words * waiting,
             )
             if good < some:
                 return done + waiting + good
@@ -261,11 +266,12 @@ cdef class Filter:
 
         Those become hashes, and wait from now on at the front.
         """
-        self.hashes_of(hashes + waiting, some)
+        cdef Py_ssize_t words = words_of(<lsm_digest>self.door.digest_kind)
+        self.hashes_of(hashes + words * waiting, some)
         self.probing.test_many(
             self.door.self, hashes, <size_t>waiting, <size_t>some, answers
         )
-        memmove(hashes, hashes + waiting, <size_t>some * sizeof(uint64_t))
+        memmove(hashes, hashes + words * waiting, <size_t>(words * some) * sizeof(uint64_t))
 
 
 cdef void close_door(object capsule) noexcept:
@@ -313,7 +319,9 @@ cdef class SaltedFilter(SeededFilter):
 
     cdef uint64_t hash_of(self, object key) except? 0:
         """The salted digest of a key."""
-        return lsm_mix(digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key), self.salt)
+        cdef uint64_t digest
+        digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key, &digest)
+        return lsm_mix(digest, self.salt)
 
     cdef bytes packed(self, uint64_t parameter, uint64_t size):
         """The complete bytes, with these two fields in the header."""

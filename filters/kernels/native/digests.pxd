@@ -10,6 +10,7 @@ cdef class Digests:
     cdef uint64_t *numbers
     cdef Py_ssize_t count
     cdef Py_ssize_t _capacity
+    cdef Py_ssize_t words          # of each digest
     cdef lsm_digest _kind
     cdef uint64_t seed
 

@@ -1,4 +1,4 @@
-"""Keys of which only the digests are kept: 8 bytes each, however long they are."""
+"""Keys of which only the digests are kept: 8 or 16 bytes each, however long they are."""
 
 cimport cython
 from libc.stdint cimport uint8_t, uint64_t
@@ -6,11 +6,13 @@ from libc.string cimport memcpy
 
 from filters import hashing
 from filters.digest_kinds import (
-    LEVELDB, ROCKSDB, UNCOPIED, XXH3, XXPH3, check_digests, check_width
+    CASSANDRA, LEVELDB, ROCKSDB, UNCOPIED, XXH3, XXPH3, check_digests, check_width
 )
-from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_digest
+from filters.kernels.native.hashing cimport (
+    LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, words_of
+)
 from filters.kernels.native.keys cimport (
-    KeySource, come_at_once, digest_number, digest_of_key, digest_packed
+    KeySource, come_at_once, digest_of_key, digest_packed, digest_words
 )
 from filters.kernels.native.sorting cimport sort_distinct
 from filters.packed_keys import one_by_one
@@ -25,7 +27,16 @@ cdef enum:
     CHUNK = 256
 
 # In the order of enum lsm_digest.
-cdef tuple KINDS = (XXH3, XXPH3, LEVELDB, ROCKSDB)
+cdef tuple KINDS = (XXH3, XXPH3, LEVELDB, ROCKSDB, CASSANDRA)
+
+
+cdef inline void append(Digests self, const uint64_t *digest) noexcept:
+    """Add a digest where there is room."""
+    cdef uint64_t *place = self.numbers + self.words * self.count
+    place[0] = digest[0]
+    if self.words > 1:
+        place[1] = digest[1]
+    self.count += 1
 
 
 cdef class Digests:
@@ -35,6 +46,9 @@ cdef class Digests:
     ``count_missing`` tells how many of its keys a filter denies.
     """
 
+    def __cinit__(self):
+        self.words = 1
+
     def __init__(self, *args, **kwargs):
         raise TypeError("digests for a filter come from its class: BlockedBloomFilter.digests()")
 
@@ -43,6 +57,7 @@ cdef class Digests:
         """An empty collection of one kind of digests."""
         cdef Digests self = Digests.__new__(Digests)
         self._kind = kind
+        self.words = words_of(kind)
         self.seed = seed
         return self
 
@@ -71,7 +86,9 @@ cdef class Digests:
         cdef Digests copy = Digests.empty(self._kind, self.seed)
         if self.count:
             copy.reserve(self.count)
-            memcpy(copy.numbers, self.numbers, <size_t>self.count * sizeof(uint64_t))
+            memcpy(
+                copy.numbers, self.numbers, <size_t>(self.words * self.count) * sizeof(uint64_t)
+            )
         copy.count = self.count
         return copy
 
@@ -104,11 +121,11 @@ cdef class Digests:
     @cython.critical_section
     def add(self, key):
         """Take a key."""
-        cdef uint64_t digest = digest_of_key(self._kind, self.seed, key)
+        cdef uint64_t digest[MOST_WORDS]
+        digest_of_key(self._kind, self.seed, key, digest)
         if self.count >= self._capacity:
             self.reserve(1)
-        self.numbers[self.count] = digest
-        self.count += 1
+        append(self, digest)
 
     def add_many(self, keys):
         """Take many keys."""
@@ -129,11 +146,12 @@ cdef class Digests:
     @cython.critical_section
     def add_digest(self, digest):
         """Take a key by its digest."""
-        cdef uint64_t number = digest_number(digest)
-        check_width(KINDS[self._kind], number)
+        cdef uint64_t words[MOST_WORDS]
+        digest_words(self._kind, digest, words)
+        if self.words == 1:
+            check_width(KINDS[self._kind], words[0])
         self.reserve(1)
-        self.numbers[self.count] = number
-        self.count += 1
+        append(self, words)
 
     def __reduce__(self):
         raise TypeError(UNCOPIED)
@@ -145,7 +163,7 @@ cdef class Digests:
         return f"<Digests: {self.count} keys, {self.kind}>"
 
     cdef int _add_items(self, KeySource source) except -1:
-        cdef uint64_t digests[CHUNK]
+        cdef uint64_t digests[CHUNK * MOST_WORDS]
         cdef Py_ssize_t done = 0, some
         self.reserve(source.count)
         while done < source.count:
@@ -156,8 +174,8 @@ cdef class Digests:
             finally:  # those before a wrong key are in
                 self.reserve(source.digested)
                 memcpy(
-                    self.numbers + self.count, digests,
-                    <size_t>source.digested * sizeof(uint64_t),
+                    self.numbers + self.words * self.count, digests,
+                    <size_t>(self.words * source.digested) * sizeof(uint64_t),
                 )
                 self.count += source.digested
             done += some
@@ -171,7 +189,8 @@ cdef class Digests:
         self._capacity = -1
         with nogil:
             done = digest_packed(
-                &source.packed, 0, source.count, self._kind, self.seed, self.numbers + self.count
+                &source.packed, 0, source.count, self._kind, self.seed,
+                self.numbers + self.words * self.count,
             )
         self._capacity = capacity
         self.count += done
@@ -188,11 +207,11 @@ cdef class Digests:
         if capacity <= self._capacity:
             return 0
         capacity = max(capacity, min(2 * self._capacity, capacity + (1 << 26)), 64)
-        numbers = <uint64_t *>lsm_reserve(<size_t>capacity * sizeof(uint64_t))
+        numbers = <uint64_t *>lsm_reserve(<size_t>(self.words * capacity) * sizeof(uint64_t))
         if numbers == NULL:
             raise MemoryError(f"there is no memory for the digests of {capacity} keys")
         if self.count:
-            memcpy(numbers, self.numbers, <size_t>self.count * sizeof(uint64_t))
+            memcpy(numbers, self.numbers, <size_t>(self.words * self.count) * sizeof(uint64_t))
         lsm_release(<uint8_t *>self.numbers)
         self.numbers = numbers
         self._capacity = capacity

@@ -3,13 +3,15 @@
  * There are two editions of XXH3 here. The final one (xxHash 0.8.0 and later), seeded, is the
  * digest that the families of our own start from; the preview (xxHash 0.7.2), unseeded, is the
  * hash of RocksDB. Above 16 bytes they share all but details, below it little more than the
- * secret. Constants are named as in the specification, doc/xxhash_spec.md of xxHash.
+ * secret. Constants are named as in the specification, doc/xxhash_spec.md of xxHash. Cassandra's
+ * MurmurHash3 is the one hash of 128 bits.
  *
  * What hashes short keys is inlined into its callers, what hashes long ones is kept apart.
  */
 #ifndef LSM_HASHING_H
 #define LSM_HASHING_H
 
+#include "lsm_probe.h"
 #include "wide.h"
 
 /* Keys up to this long are hashed without a call. */
@@ -292,6 +294,101 @@ LSM_INLINE uint64_t lsm_xxph3_64(const uint8_t *key, size_t size) {
         return lsm_xxph3_9to16(key, size);
     }
     return size > 3 ? lsm_xxph3_4to8(key, size) : lsm_xxph3_upto3(key, size);
+}
+
+/* ---- Cassandra's MurmurHash3 ---- */
+
+#define LSM_MURMUR_1 0x87C37B91114253D5u
+#define LSM_MURMUR_2 0x4CF5AD432745937Fu
+
+LSM_INLINE uint64_t lsm_murmur_scramble1(uint64_t k) {
+    return lsm_rotate_left64(k * LSM_MURMUR_1, 31) * LSM_MURMUR_2;
+}
+
+LSM_INLINE uint64_t lsm_murmur_scramble2(uint64_t k) {
+    return lsm_rotate_left64(k * LSM_MURMUR_2, 33) * LSM_MURMUR_1;
+}
+
+LSM_INLINE uint64_t lsm_mixed64(uint64_t h) {
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCDu;
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53u;
+    return h ^ h >> 33;
+}
+
+/* One to eight bytes as one number. */
+LSM_INLINE uint64_t lsm_load_upto8(const uint8_t *from, size_t size) {
+    if (size == 8) {
+        return lsm_load64(from);
+    }
+    if (size > 3) {
+        return lsm_load32(from) |
+               (uint64_t)lsm_load32(from + size - 4) >> (64 - 8 * size) << 32;
+    }
+    return from[0] | (uint64_t)from[size >> 1] << 8 * (size >> 1) |
+           (uint64_t)from[size - 1] << 8 * (size - 1);
+}
+
+/* One to eight bytes as Java shifts and xors them: one above 127 turns over every bit above its own.
+ * A bit is turned over where an odd number of such bytes lie below it. */
+LSM_INLINE uint64_t lsm_load_signed(const uint8_t *from, size_t size) {
+    uint64_t word = lsm_load_upto8(from, size);
+    uint64_t below = ((word >> 7 & 0x0101010101010101u) * 0x0101010101010101u) << 8;
+    return word ^ (below & 0x0101010101010101u) * 0xFF;
+}
+
+/* Cassandra's 128-bit hash of a key: MurmurHash3's h1 and h2, the last bytes taken as signed. */
+LSM_APART void lsm_cassandra_hash(const uint8_t *key, size_t size, uint64_t *words) {
+    uint64_t h1 = 0, h2 = 0;
+    size_t at = 0, rest;
+    for (; size - at >= 16; at += 16) {
+        h1 ^= lsm_murmur_scramble1(lsm_load64(key + at));
+        h1 = (lsm_rotate_left64(h1, 27) + h2) * 5 + 0x52DCE729u;
+        h2 ^= lsm_murmur_scramble2(lsm_load64(key + at + 8));
+        h2 = (lsm_rotate_left64(h2, 31) + h1) * 5 + 0x38495AB5u;
+    }
+    rest = size - at;
+    if (rest > 8) {
+        h2 ^= lsm_murmur_scramble2(lsm_load_signed(key + at + 8, rest - 8));
+        rest = 8;
+    }
+    if (rest) {
+        h1 ^= lsm_murmur_scramble1(lsm_load_signed(key + at, rest));
+    }
+    h1 ^= size;
+    h2 ^= size;
+    h1 += h2;
+    h2 += h1;
+    h1 = lsm_mixed64(h1);
+    h2 = lsm_mixed64(h2);
+    words[0] = h1 + h2;
+    words[1] = h2 + words[0];
+}
+
+/* ---- Which of them a filter hashes its keys with ---- */
+
+/* The digest of a key that takes one word; only XXH3-64 has a seed. */
+LSM_INLINE uint64_t lsm_digest64(enum lsm_digest kind, uint64_t seed, const uint8_t *key,
+                                 size_t size) {
+    if (kind == LSM_DIGEST_XXH3_64) {
+        return lsm_xxh3_64(key, size, seed);
+    }
+    if (kind == LSM_DIGEST_XXPH3_64) {
+        return lsm_xxph3_64(key, size);
+    }
+    if (kind == LSM_DIGEST_LEVELDB) {
+        return lsm_leveldb_hash(key, size, LSM_BLOOM_SEED);
+    }
+    return lsm_rocksdb_hash(key, size, LSM_BLOOM_SEED);
+}
+
+/* Writes down the digest of a key, one word or two. */
+LSM_INLINE void lsm_digest_of(enum lsm_digest kind, uint64_t seed, const uint8_t *key, size_t size,
+                              uint64_t *digest) {
+    if (kind == LSM_DIGEST_CASSANDRA) {
+        lsm_cassandra_hash(key, size, digest);
+    } else {
+        *digest = lsm_digest64(kind, seed, key, size);
+    }
 }
 
 #endif

@@ -36,3 +36,12 @@ def rocksdb_hash(bytes data not None, uint32_t seed=LSM_BLOOM_SEED):
     return lsm_rocksdb_hash(
         <const uint8_t *>PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data), seed
     )
+
+
+def cassandra_hash(bytes data not None):
+    """Cassandra's 128-bit hash of a key: MurmurHash3's ``h1`` above its ``h2``, 64 bits each."""
+    cdef uint64_t words[2]
+    lsm_cassandra_hash(
+        <const uint8_t *>PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data), words
+    )
+    return (<object>words[0]) << 64 | words[1]

@@ -18,7 +18,8 @@ cdef struct Packed:
 
 cdef bint come_at_once(object keys)
 cdef uint64_t digest_number(object digest) except? 0
-cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0
+cdef int digest_words(lsm_digest kind, object digest, uint64_t *words) except -1
+cdef int digest_of_key(lsm_digest kind, uint64_t seed, object key, uint64_t *digest) except -1
 cdef Py_ssize_t digest_packed(
     const Packed *keys, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
     uint64_t *digests,

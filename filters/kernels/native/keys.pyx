@@ -13,9 +13,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from operator import index
 
-from filters.hashing import key_bytes
+from filters.hashing import checked_digest, key_bytes
 from filters.packed_keys import PackedKeys, bad_offsets, one_by_one
-from filters.kernels.native.hashing cimport digest_of, lsm_digest
+from filters.kernels.native.hashing cimport lsm_digest, lsm_digest_of, words_of
 from filters.kernels.native.wide cimport lsm_prefetch
 
 
@@ -57,13 +57,25 @@ cdef uint64_t digest_number(object digest) except? 0:
         raise OverflowError("a digest lies between 0 and 2**64 - 1") from None
 
 
-cdef uint64_t digest_of_key(lsm_digest kind, uint64_t seed, object key) except? 0:
-    """The digest of one key, bytes or any other contiguous or strided buffer."""
+cdef int digest_words(lsm_digest kind, object digest, uint64_t *words) except -1:
+    """The words of a digest that a caller gives as an int, the upper one first."""
+    if words_of(kind) == 1:
+        words[0] = digest_number(digest)
+        return 0
+    number = checked_digest(digest, 2)
+    words[0] = number >> 64
+    words[1] = number & <uint64_t>-1
+    return 0
+
+
+cdef int digest_of_key(lsm_digest kind, uint64_t seed, object key, uint64_t *digest) except -1:
+    """Write down the digest of one key, bytes or any other contiguous or strided buffer."""
     if not PyBytes_CheckExact(key):
         key = key_bytes(key)
-    return digest_of(
-        kind, seed, <const uint8_t *>PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)
+    lsm_digest_of(
+        kind, seed, <const uint8_t *>PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key), digest
     )
+    return 0
 
 
 cdef inline uint64_t offset_at(const Packed *keys, Py_ssize_t index) noexcept nogil:
@@ -80,22 +92,24 @@ cdef Py_ssize_t digest_packed(
     uint64_t *digests,
 ) noexcept nogil:
     """Digests of ``count`` packed keys; how many there were before bad offsets, if any."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, words = words_of(kind)
     cdef uint64_t start, stop
     cdef const uint8_t *key
     if keys.width:
         key = keys.data + <size_t>first * keys.width
         for i in range(count):
             lsm_prefetch(key + BYTES_AHEAD)
-            digests[i] = digest_of(kind, seed, key, keys.width)
+            lsm_digest_of(kind, seed, key, keys.width, digests)
             key += keys.width
+            digests += words
         return count
     for i in range(count):
         start, stop = offset_at(keys, first + i), offset_at(keys, first + i + 1)
         if start > stop or stop > keys.size:
             return i
         lsm_prefetch(keys.data + start + BYTES_AHEAD)
-        digests[i] = digest_of(kind, seed, keys.data + start, <size_t>(stop - start))
+        lsm_digest_of(kind, seed, keys.data + start, <size_t>(stop - start), digests)
+        digests += words
     return count
 
 
@@ -150,7 +164,7 @@ cdef class KeySource:
     ) except -1:
         cdef PyObject **items = PySequence_Fast_ITEMS(self._keys)
         cdef Py_ssize_t size = PySequence_Fast_GET_SIZE(self._keys)
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, words = words_of(kind)
         cdef PyObject *item
         if first + count > size:
             raise self._changed()
@@ -161,14 +175,16 @@ cdef class KeySource:
                 lsm_prefetch(<const char *>items[i + AHEAD] + LINE_BYTES - 1)
             item = items[i]
             if PyBytes_CheckExact(<object>item):
-                digests[i - first] = digest_of(
+                lsm_digest_of(
                     kind, seed, <const uint8_t *>PyBytes_AS_STRING(<object>item),
-                    <size_t>PyBytes_GET_SIZE(<object>item),
+                    <size_t>PyBytes_GET_SIZE(<object>item), digests,
                 )
+                digests += words
                 continue
             self.digested = i - first
             # A buffer of another type may run code of its own, which may change the list.
-            digests[i - first] = digest_of_key(kind, seed, <object>item)
+            digest_of_key(kind, seed, <object>item, digests)
+            digests += words
             items = PySequence_Fast_ITEMS(self._keys)
             size = PySequence_Fast_GET_SIZE(self._keys)
             if first + count > size:

@@ -15,12 +15,14 @@
 
 #define LSM_PROBE_CAPSULE "lsm.probe.v1"
 
-/* What a digest is. For anything but LSM_DIGEST_XXH3_64, digest_seed is 0 and means nothing. */
+/* What a digest is. For anything but LSM_DIGEST_XXH3_64, digest_seed is 0 and means nothing.
+ * A later release may add kinds; a program that does not know one asks probe(). */
 enum lsm_digest {
     LSM_DIGEST_XXH3_64 = 0,   /* XXH3-64 of the key under digest_seed */
     LSM_DIGEST_XXPH3_64 = 1,  /* RocksDB's 64-bit hash */
     LSM_DIGEST_LEVELDB = 2,   /* LevelDB's 32-bit hash under its Bloom seed, zero-extended */
-    LSM_DIGEST_ROCKSDB = 3    /* RocksDB's 32-bit hash under the same seed, zero-extended */
+    LSM_DIGEST_ROCKSDB = 3,   /* RocksDB's 32-bit hash under the same seed, zero-extended */
+    LSM_DIGEST_CASSANDRA = 4  /* Cassandra's 128-bit hash, too wide for probe_digest() */
 };
 
 typedef struct lsm_probe_v1 {
@@ -32,7 +34,8 @@ typedef struct lsm_probe_v1 {
     /* 0: the key was never added. 1: it may have been. */
     int (*probe)(const void *self, const char *key, size_t length);
 
-    /* The same for a key of which the caller has the digest already. */
+    /* The same for a key of which the caller has the digest already. Where digests have 128 bits it
+     * is always 1: ask probe(). */
     int (*probe_digest)(const void *self, uint64_t digest);
 } lsm_probe_v1;
 

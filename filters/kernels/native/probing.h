@@ -1,7 +1,7 @@
 /* How a family is asked: the few functions behind every form of a probe.
  *
  * A hash is what the family's positions come from: the salted digest where there is a salt, else
- * the digest itself. "self" is the family's own plain struct.
+ * the digest itself, and takes as many words. "self" is the family's own plain struct.
  */
 #ifndef LSM_PROBING_H
 #define LSM_PROBING_H

@@ -251,7 +251,8 @@ cdef class ScalableBloomFilter(SeededFilter):
 
         CapacityError, and no change, where the filter is full and may not grow any longer.
         """
-        cdef uint64_t digest = digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key)
+        cdef uint64_t digest
+        digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key, &digest)
         cdef uint64_t before = self._num_keys
         self.own()
         self._add_digests(&digest, 1)

@@ -87,6 +87,10 @@ LSM_INLINE uint32_t lsm_rotate_left32(uint32_t x, int by) {
     return x << by | x >> (32 - by);
 }
 
+LSM_INLINE uint64_t lsm_rotate_left64(uint64_t x, int by) {
+    return x << by | x >> (64 - by);
+}
+
 /* Ask for a cache line that will be read soon; any address is allowed. */
 LSM_INLINE void lsm_prefetch(const void *address) {
 #if defined(_MSC_VER) && !defined(__clang__)

@@ -1,13 +1,14 @@
-"""Keys of which only the digests are kept: 8 bytes each, however long they are."""
+"""Keys of which only the digests are kept, however long they are."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableSequence
 from typing import TYPE_CHECKING, NoReturn
 
-from filters.compat_hashing import leveldb_hash, rocksdb_hash, xxph3_64
+from filters.compat_hashing import cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 from filters.digest_kinds import (
+    CASSANDRA,
     LEVELDB,
     ROCKSDB,
     UNCOPIED,
@@ -15,6 +16,7 @@ from filters.digest_kinds import (
     XXPH3,
     check_digests,
     check_width,
+    words_of,
 )
 from filters.hashing import checked64, checked_digest, digest, key_bytes
 from filters.packed_keys import one_by_one
@@ -26,6 +28,7 @@ _UNSEEDED: dict[str, Callable[[bytes], int]] = {
     XXPH3: xxph3_64,
     LEVELDB: leveldb_hash,
     ROCKSDB: rocksdb_hash,
+    CASSANDRA: cassandra_hash,
 }
 
 
@@ -42,7 +45,8 @@ class Digests:
         """For kernels; users call ``digests()`` of a filter class."""
         self.kind = kind
         self.digest_seed = seed
-        self._numbers = array("Q")
+        # An array has no numbers beyond 64 bits.
+        self._numbers: MutableSequence[int] = array("Q") if words_of(kind) == 1 else []
 
     def add(self, key: Buffer) -> None:
         """Take a key."""
@@ -58,7 +62,7 @@ class Digests:
 
     def add_digest(self, digest: int) -> None:
         """Take a key by its digest."""
-        number = checked_digest(digest)
+        number = checked_digest(digest, words_of(self.kind))
         check_width(self.kind, number)
         self._numbers.append(number)
 
@@ -74,7 +78,7 @@ class Digests:
 
 def digests_of(
     keys: Iterable[Buffer] | Digests, kind: str, seed: int | None
-) -> tuple[array[int], int]:
+) -> tuple[MutableSequence[int], int]:
     """The digests of these keys, or those given in their place, and the seed they are under."""
     if isinstance(keys, Digests):
         check_digests(keys.kind, keys.digest_seed, kind, seed)
