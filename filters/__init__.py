@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from filters.kernels.python import (
         BinaryFuseFilter,
         BlockedBloomFilter,
+        CassandraBloomFilter,
         ClassicBloomFilter,
         CountingBloomFilter,
         CuckooFilter,
@@ -46,6 +47,7 @@ else:
     _chosen = kernels.load(KERNEL)
     BinaryFuseFilter = _chosen.BinaryFuseFilter
     BlockedBloomFilter = _chosen.BlockedBloomFilter
+    CassandraBloomFilter = _chosen.CassandraBloomFilter
     ClassicBloomFilter = _chosen.ClassicBloomFilter
     CountingBloomFilter = _chosen.CountingBloomFilter
     CuckooFilter = _chosen.CuckooFilter
@@ -62,6 +64,7 @@ __all__ = [
     "BinaryFuseFilter",
     "BlockedBloomFilter",
     "CapacityError",
+    "CassandraBloomFilter",
     "ClassicBloomFilter",
     "CorruptFilterError",
     "CountingBloomFilter",

@@ -1,6 +1,6 @@
 """Measure a filter's rate on the filter itself, where its fill alone does not tell.
 
-Only for the 32-bit hashes of foreign formats: there the probes of one key depend on each other.
+Only for foreign formats: there the probes of one key depend on each other.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
+from filters.compat_hashing import mixed64
 from filters.packed_keys import PackedKeys
 
 # A filter is asked until so many hits or samples.
@@ -30,11 +31,16 @@ def sample_hash(index: int) -> int:
     return h ^ h >> 16
 
 
-def hit_rate(probe: Callable[[int], bool]) -> float:
+def wide_sample_hash(index: int) -> int:
+    """The ``index``-th 128-bit hash to ask for, as unlike its neighbours as two mixers make it."""
+    return mixed64(2 * index + 1) << 64 | mixed64(2 * index + 2)
+
+
+def hit_rate(probe: Callable[[int], bool], sample: Callable[[int], int] = sample_hash) -> float:
     """The share of hashes that ``probe`` answers "maybe" to: the same at each call, 0 if none."""
     hits = 0
     for index in range(MAX_SAMPLES):
-        if probe(sample_hash(index)):
+        if probe(sample(index)):
             hits += 1
             if hits == ENOUGH_HITS:
                 return hits / (index + 1)

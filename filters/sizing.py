@@ -16,6 +16,7 @@ import attrs
 from filters import (
     binary_fuse,
     blocked,
+    cassandra,
     classic,
     counting,
     cuckoo,
@@ -116,6 +117,13 @@ MODELS: dict[str, Model] = {
         xor.check,
         takes_probes=False,
     ),
+    "cassandra": Model(
+        lambda n, wish, _: cassandra.plan(n, wish),
+        cassandra.payload_bytes,
+        cassandra.predicted_fpr,
+        cassandra.check,
+        takes_probes=False,
+    ),
 }
 
 
@@ -176,6 +184,9 @@ def estimate_num_keys(filter: Filter) -> float:
             return leveldb.count_from_fill(filter.fill, bits) if built.num_bits else 0.0
         case "rocksdb" | "ribbon":
             return rocksdb_forms.estimate_num_keys(built)
+        case "cassandra":
+            words = cassandra.Geometry(built.num_bits, built.num_probes)
+            return cassandra.count_from_fill(filter.fill, words)
         case _:
             return float(built.num_keys)
 

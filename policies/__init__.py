@@ -15,6 +15,7 @@ from policies.block import BlockDescription, describe_block, encode_block, open_
 from policies.builtin import (
     BinaryFusePolicy,
     BlockedPolicy,
+    CassandraPolicy,
     ClassicPolicy,
     CountingPolicy,
     CuckooPolicy,
@@ -44,6 +45,7 @@ __all__ = [
     "BlockedPolicy",
     "BuildContext",
     "BuildResult",
+    "CassandraPolicy",
     "ClassicPolicy",
     "CorruptBlockError",
     "CountingPolicy",

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import attrs
 
 import filters
-from filters import binary_fuse, blocked, classic, counting, cuckoo, leveldb, ribbon, rocksdb, xor
+from filters import (
+    binary_fuse,
+    blocked,
+    cassandra,
+    classic,
+    counting,
+    cuckoo,
+    leveldb,
+    ribbon,
+    rocksdb,
+    xor,
+)
 from filters.hashing import checked64, key_bytes
 from policies.contract import BuildContext, FilterPolicy, finished
 from policies.parameters import parameter_fields
@@ -44,15 +55,16 @@ class FamilyPolicy(FilterPolicy):
         wish = self.family.check(**given)
         object.__setattr__(self, wish.name, wish.value)
 
-    def create_filter(self, keys: Sequence[bytes]) -> bytes:
-        """The bytes of a filter of these keys."""
-        return self.build(keys).to_bytes()
+    def create_filter(self, keys: Sequence[bytes]) -> bytes | None:
+        """The bytes of a filter of these keys, or None where the parameters ask for none."""
+        built = self.build(keys)
+        return None if built is None else built.to_bytes()
 
     def new_builder(self, context: BuildContext) -> FamilyBuilder:
         """A builder that also knows how many keys the family counted."""
         return FamilyBuilder(self)
 
-    def build(self, keys: Sequence[bytes] | Digests) -> Filter:
+    def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
         """The filter of these keys, or of their digests."""
         built: Filter = self.filter_class.build(keys, **self.params())
         return built
@@ -83,12 +95,14 @@ class FamilyBuilder:
         self.add: Callable[[bytes], None] = self.digests.add
         self.num_keys: int | None = None
 
-    def finish(self) -> bytes:
-        """The filter of all keys; once only."""
+    def finish(self) -> bytes | None:
+        """The filter of all keys, or None where the policy declines; once only."""
         if self._policy is None:
             raise finished()
         built = self._policy.build(self.digests)
         self._policy, self.add = None, _add_too_late
+        if built is None:
+            return None
         self.num_keys = built.num_keys
         return built.to_bytes()
 
@@ -249,6 +263,20 @@ class XorPolicy(SeededPolicy):
 
 
 @attrs.frozen(kw_only=True)
+class CassandraPolicy(FamilyPolicy):
+    """Cassandra's Bloom filter, the bytes of its ``Filter.db``; none at an ``fp_chance`` of 1."""
+
+    name: ClassVar[str] = cassandra.FAMILY
+    family: ClassVar[ModuleType] = cassandra
+    filter_class: ClassVar[Any] = filters.CassandraBloomFilter
+    fp_chance: float | None = None
+
+    def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
+        """The filter of these keys, or of their digests; None where all are to be present."""
+        return None if self.fp_chance == 1 else super().build(keys)
+
+
+@attrs.frozen(kw_only=True)
 class NoFilterPolicy(FilterPolicy):
     """No filter: creates none, and answers "maybe" for whatever is there."""
 
@@ -281,6 +309,7 @@ class MaybeReader:
 BUILTIN: tuple[type[FilterPolicy], ...] = (
     BinaryFusePolicy,
     BlockedPolicy,
+    CassandraPolicy,
     ClassicPolicy,
     CountingPolicy,
     CuckooPolicy,

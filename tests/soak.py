@@ -2,8 +2,8 @@
 
 Every family is built and probed with all its keys at sizes from 0 to 200,000, close enough to meet
 every probe count, bucket count and segment length there is; the binary fuse and the xor filter,
-whose construction can fail, are built at each single size up to 20,000; and the scalable filter grows to
-all these sizes from room for one key. Takes some ten minutes.
+whose construction can fail, are built at each single size up to 20,000; and the scalable filter
+grows to all these sizes from room for one key. Takes some ten minutes.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ SWEPT_FINGERPRINTS = (6, 7, 8, 9, 10, 12, 14, 16, 18, 20)
 SWEPT_RATES = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
 SWEPT_BY_BITS = ("classic", "blocked", "rocksdb", "leveldb")
 SWEPT_BY_FINGERPRINTS = ("binary-fuse", "xor")  # of 8 or of 16 bits
+SWEPT_CHANCES = (0.2, 0.1, 0.02, 0.01, 0.001, 0.0001)
 
 
 @attrs.frozen
@@ -113,6 +114,8 @@ def _sweep() -> Iterator[Contender]:
     for family in SWEPT_BY_FINGERPRINTS:
         for bits in (8, 16):
             yield _quietly(family, fingerprint_bits=bits)
+    for chance in SWEPT_CHANCES:
+        yield _quietly("cassandra", fp_chance=chance)
     for name, make in peers.BY_RATE.items():
         for rate in SWEPT_RATES:
             yield Contender(f"{name} fpr={rate:g}", partial(make, rate))

@@ -18,6 +18,7 @@ OURS = (
     "counting-live",
     "scalable",
     "xor",
+    "cassandra",
 )
 PEERS = (
     "abloom",
@@ -98,6 +99,6 @@ def _size(word: str) -> str:
     """What a parameter is set to; rates are percents."""
     name, _, value = word.partition("=")
     try:
-        return f"{100 * float(value):.3g} %" if name == "fpr" else value or name
+        return f"{100 * float(value):.3g} %" if name in ("fpr", "fp_chance") else value or name
     except ValueError:
         return value

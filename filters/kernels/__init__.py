@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filters.errors import KernelUnavailableError
 
@@ -31,6 +31,7 @@ CLASS_NAMES = {
     "ribbon": "RocksDBRibbonFilter",
     "scalable": "ScalableBloomFilter",
     "xor": "XorFilter",
+    "cassandra": "CassandraBloomFilter",
 }
 
 
@@ -68,9 +69,9 @@ def filter_class(family: str) -> type[Filter]:
     return chosen
 
 
-def restore(family: str, data: bytes) -> Filter:
+def restore(family: str, data: bytes, **how: Any) -> Filter:
     """Unpickle: the bytes of a filter, read by whichever kernel runs here."""
-    return filter_class(family).from_bytes(data)
+    return filter_class(family).from_bytes(data, **how)
 
 
 def _why_not(name: str) -> str | None:

@@ -99,6 +99,12 @@ def _cases() -> list[Case]:
             [{}, {"fpr": 0.2, "tightening": 0.5, "growth": 4}],
         ),
         ("xor", "XorFilter", True, [{}, {"fingerprint_bits": 16}, {"bits_per_key": 10}]),
+        (
+            "cassandra",
+            "CassandraBloomFilter",
+            False,
+            [{}, {"fp_chance": 0.1}, {"fp_chance": 0.0001}],
+        ),
     ]
     return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
 

@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 
 import filters
 from filters import PackedKeys
-from filters.compat_hashing import leveldb_hash, rocksdb_hash, xxph3_64
+from filters.compat_hashing import cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 from tests.effort import examples
 from tests.filters.cases import (
     DEFAULTS,
@@ -29,7 +29,18 @@ from tests.filters.cases import (
 from tests.filters.test_rocksdb import TRAILERS, build_legacy
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
-KINDS = {"leveldb": "leveldb-32", "rocksdb": "xxph3-64", "ribbon": "xxph3-64"}
+KINDS = {
+    "leveldb": "leveldb-32",
+    "rocksdb": "xxph3-64",
+    "ribbon": "xxph3-64",
+    "cassandra": "cassandra-128",
+}
+HASHES = {
+    "leveldb": leveldb_hash,
+    "rocksdb": xxph3_64,
+    "ribbon": xxph3_64,
+    "cassandra": cassandra_hash,
+}
 
 
 def kind_of(case: Case) -> str:
@@ -40,7 +51,7 @@ def digest_of(case: Case, key: bytes, seed: int = SEED) -> int:
     """The digest of a key, by who defined it."""
     if case.salted:
         return xxh3_64_intdigest(key, seed)
-    return leveldb_hash(key) if case.family == "leveldb" else xxph3_64(key)
+    return HASHES[case.family](key)
 
 
 def collection(kernel: ModuleType, case: Case, keys: Any = (), seed: int = SEED) -> Any:
@@ -174,8 +185,9 @@ def test_digests_of_another_kind_or_seed_are_refused(kernel: ModuleType, case: C
 @every_family
 def test_numbers_that_are_no_digests_are_refused(kernel: ModuleType, case: Case) -> None:
     digests = collection(kernel, case)
-    for number in (-1, 2**64, 2**200, -(2**63)):
-        with pytest.raises(OverflowError, match=r"a digest lies between 0 and 2\*\*64 - 1"):
+    bits = 128 if case.family == "cassandra" else 64
+    for number in (-1, 2**bits, 2**200, -(2**63)):
+        with pytest.raises(OverflowError, match=rf"a digest lies between 0 and 2\*\*{bits} - 1"):
             digests.add_digest(number)
     for wrong in ("1", None, b"1"):
         with pytest.raises(TypeError):
@@ -184,7 +196,7 @@ def test_numbers_that_are_no_digests_are_refused(kernel: ModuleType, case: Case)
     digests.add_digest(0)
     digests.add_digest(2**32 - 1)
     if case.family != "leveldb":
-        digests.add_digest(2**64 - 1)
+        digests.add_digest(2**bits - 1)
     built = case.build(kernel, digests, **salt(case))
     assert built.count_missing(digests) == 0
     if case.salted:
@@ -245,6 +257,8 @@ def payload_of(case: Case, data: bytes) -> range:
     if case.family in ("rocksdb", "ribbon"):
         return range(len(data) - 5)
     directory = {"binary-fuse": 16, "xor": 12, "scalable": 40}.get(case.family, 0)
+    if case.family == "cassandra":
+        return range(8, len(data))
     return range(40 + directory, len(data) - 8)
 
 

@@ -18,7 +18,7 @@ import pytest
 from xxhash import xxh3_64_intdigest
 
 from filters import PackedKeys
-from filters.compat_hashing import leveldb_hash, rocksdb_hash, xxph3_64
+from filters.compat_hashing import cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 from tests.filters.cases import Case, needs_native, twins
 from tests.filters.test_rocksdb import build_legacy
 
@@ -38,6 +38,7 @@ SURE = [
     Case("leveldb", "LevelDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("rocksdb", "RocksDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("ribbon", "RocksDBRibbonFilter", {"bits_per_key": 100}, salted=False),
+    Case("cassandra", "CassandraBloomFilter", {"fp_chance": 7e-5}, salted=False),
 ]
 SEEDS = [0, 1, 2**32, 2**63, 2**64 - 1, 0x9E37_79B9_7F4A_7C15]
 
@@ -59,7 +60,7 @@ def oracle(case: Case, seed: int) -> Callable[[bytes], int]:
     """Who defined the hash, or what is held to published values."""
     if case.salted:
         return lambda key: xxh3_64_intdigest(key, seed)
-    return leveldb_hash if case.family == "leveldb" else xxph3_64
+    return {"leveldb": leveldb_hash, "rocksdb": xxph3_64, "cassandra": cassandra_hash}[case.family]
 
 
 def wrong_lengths(keys: list[bytes], answers: list[bool]) -> list[int]:

@@ -23,9 +23,10 @@ def test_every_family_has_a_model() -> None:
 @pytest.mark.parametrize("n", [500, 20_000, None])
 @pytest.mark.parametrize("wanted", [0.1, 0.02, 0.004])
 def test_a_wish_for_a_rate_is_granted(family: str, n: int | None, wanted: float) -> None:
-    rate = sizing.fpr(family, n=n, fpr=wanted)
+    wish = {"fp_chance" if family == "cassandra" else "fpr": wanted}
+    rate = sizing.fpr(family, n=n, **wish)
     assert 0 < rate <= wanted
-    assert sizing.bits_per_key(family, n=n, fpr=wanted) > sizing.lower_bound(rate)
+    assert sizing.bits_per_key(family, n=n, **wish) > sizing.lower_bound(rate)
 
 
 @pytest.mark.parametrize("family", ["classic", "blocked", "cuckoo", "rocksdb", "leveldb"])
@@ -51,6 +52,9 @@ def test_more_bits_per_key_never_raise_the_rate(family: str) -> None:
         ("scalable", {"fpr": 0.01, "capacity": 1024}, 0.008, 33.15),
         ("xor", {"fingerprint_bits": 8}, 0.00391, 9.84),
         ("xor", {"fingerprint_bits": 16}, 1.53e-5, 19.69),
+        ("cassandra", {"fp_chance": 0.01}, 0.00943, 10),
+        ("cassandra", {"fp_chance": 0.1}, 0.0918, 5),
+        ("cassandra", {"fp_chance": 0.5}, 0.748, 1),
     ],
     ids=str,
 )
@@ -65,7 +69,7 @@ def test_the_predicted_size_is_the_built_one(
     kernel: ModuleType, case: Case, n: int, rng: random.Random
 ) -> None:
     built = case.build(kernel, random_keys(rng, n))
-    overhead = {"leveldb": 1, "rocksdb": 5, "ribbon": 5}.get(case.family, 48)
+    overhead = {"leveldb": 1, "rocksdb": 5, "ribbon": 5, "cassandra": 8}.get(case.family, 48)
     payload = (built.size_in_bytes - overhead) * 8 / n
     # A small cuckoo table may have to grow by a bucket, and Ribbon's last segment is a dice.
     exact = 0.06 if case.family == "cuckoo" and n < 1000 else 1e-9
@@ -105,7 +109,8 @@ def test_over_filling_raises_the_rate_as_far_as_theory_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "family", ["cuckoo", "binary-fuse", "xor", "leveldb", "rocksdb", "ribbon", "scalable"]
+    "family",
+    ["cuckoo", "binary-fuse", "xor", "leveldb", "rocksdb", "ribbon", "scalable", "cassandra"],
 )
 def test_what_cannot_be_over_filled_says_so(family: str) -> None:
     with pytest.raises(ValueError, match=f"{family} filter cannot be over-filled.*classic"):

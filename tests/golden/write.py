@@ -17,7 +17,7 @@ from policies.builtin import STRUCTURES
 
 HERE = Path(__file__).parent
 SEED, SALT = 0x5EED_5EED_5EED_5EED, 0x5A17_5A17_5A17_5A17
-UNSALTED = {"leveldb", "rocksdb", "ribbon"}
+UNSALTED = {"leveldb", "rocksdb", "ribbon", "cassandra"}
 
 PRESENT = [b"golden-%d" % i for i in range(150)] + [b"", b"\xff" * 300]
 ABSENT = [b"absent-%d" % i for i in range(2000)]
@@ -33,6 +33,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "ribbon": {"bits_per_key": 8},
     "scalable": {"fpr": 0.01},
     "xor": {"fingerprint_bits": 8},
+    "cassandra": {"fp_chance": 0.01},
 }
 
 

@@ -304,6 +304,7 @@ NAMES = {
     "blocked": b"fullfilter.blocked",
     "classic": b"fullfilter.classic",
     "binary-fuse": b"fullfilter.binary-fuse",
+    "cassandra": b"fullfilter.cassandra",
 }
 
 

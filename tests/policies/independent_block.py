@@ -13,7 +13,7 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
-from tests.filters import independent_reader
+from tests.filters import independent_cassandra, independent_reader
 from tests.filters.independent_reader import RefusedError, UnknownVersionError, number
 
 FIRST = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -118,8 +118,11 @@ class Reader:
 
     def __init__(self, data: bytes) -> None:
         self.block = block = parse(data)
-        self.own: independent_reader.Reader | None = None
+        self.own: independent_reader.Reader | independent_cassandra.Reader | None = None
         if not block.payload or block.name in ("leveldb", "rocksdb", "ribbon", "none"):
+            return
+        if block.name == "cassandra":
+            self.own = independent_cassandra.Reader(block.payload, "na")
             return
         if block.name not in OWN_FAMILY:
             raise UnknownNameError(block.name)

@@ -160,7 +160,7 @@ def test_every_name_of_the_page_is_built_in_and_the_other_way_round() -> None:
 
 
 OURS = {"binary-fuse", "blocked", "classic", "counting", "cuckoo", "xor"}
-OTHERS = ["leveldb", "ribbon", "rocksdb", "none"]
+OTHERS = ["cassandra", "leveldb", "ribbon", "rocksdb", "none"]
 
 
 # --- the worked examples --------------------------------------------------------------------------
@@ -346,6 +346,7 @@ TAKEN: dict[str, dict[str, Any]] = {
     "leveldb of 1 byte": {"payload": b"\xff"},
     "leveldb, 31 probes": {"payload": b"\0" * 8 + b"\x1f"},
     "leveldb, no probes": {"payload": b"\0" * 9},
+    "cassandra, 14 probes": {"name": b"cassandra", "payload": b"\0\0\0\x0e\0\0\0\1" + b"\xf7" * 8},
     "rocksdb of 5 bytes": {"name": b"rocksdb", "payload": b"\xff\0\6\0\0"},
     "rocksdb": {"name": b"rocksdb", "payload": b"\xa5" * 128 + b"\xff\0\2\0\0"},
     "rocksdb, Ribbon": {"name": b"rocksdb", "payload": b"\xa5" * 64 + b"\xfe\0\6\0\0"},
@@ -463,6 +464,9 @@ def test_canonical_json_is_as_the_page_says() -> None:
 def test_the_empty_sets_of_the_page() -> None:
     assert policies.create("leveldb").create_filter([]) == bytes(8) + b"\x06"
     assert policies.create("rocksdb").create_filter([]) == b""
+    assert policies.create("cassandra").create_filter([]) == bytes(
+        (0, 0, 0, 5, 0, 0, 0, 1)
+    ) + bytes(8)
     assert policies.create("none").create_filter([]) is None
     for name in OURS:
         data = policies.create(name).create_filter([])

@@ -26,6 +26,7 @@ from policies.registry import Registry
 NAMES = (
     "binary-fuse",
     "blocked",
+    "cassandra",
     "classic",
     "counting",
     "cuckoo",
@@ -88,6 +89,8 @@ class TestBuiltIn:
             ("rocksdb", {}, {"bits_per_key": 10, "optimize_filters_for_memory": True}),
             ("binary-fuse", {}, {"fingerprint_bits": 8}),
             ("xor", {}, {"fingerprint_bits": 8}),
+            ("cassandra", {}, {"fp_chance": 0.01}),
+            ("cassandra", {"fp_chance": 1.0}, {"fp_chance": 1}),
             ("none", {}, {}),
         ],
     )
@@ -126,6 +129,8 @@ class TestBuiltIn:
             ("rocksdb", {"optimize_filters_for_memory": 1}, TypeError, "True or False"),
             ("binary-fuse", {"fingerprint_bits": 9}, ValueError, "fingerprint_bits of a binary"),
             ("xor", {"bits_per_key": 9}, ValueError, "bits_per_key of a xor filter"),
+            ("cassandra", {"fp_chance": 6.71e-05}, ValueError, "demands more than that"),
+            ("cassandra", {"fp_chance": 1.5}, ValueError, "fp_chance of a cassandra .* 1.5"),
         ],
     )
     def test_bad_values_fail_when_the_policy_is_made(
@@ -157,7 +162,7 @@ class TestUnknown:
         message = str(info.value)
         assert message.startswith("unknown filter policy 'binary_fuse'")
         assert "did you mean 'binary-fuse'?" in message
-        assert ", ".join(NAMES[:6]) in message
+        assert ", ".join(NAMES[:7]) in message
         assert "'lsm.filter_policies'" in message
         assert "policies.register(cls)" in message
         assert isinstance(info.value, LookupError)

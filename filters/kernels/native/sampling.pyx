@@ -1,8 +1,9 @@
 """Measure a filter's rate on the filter itself, as ``filters/sampling.py`` explains."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import sampling
+from filters.kernels.native.hashing cimport lsm_mixed64
 
 cdef uint32_t MAX_SAMPLES = sampling.MAX_SAMPLES
 cdef uint32_t ENOUGH_HITS = sampling.ENOUGH_HITS
@@ -13,6 +14,22 @@ cdef double hit_rate(const lsm_probing *probing, const void *filter) noexcept no
     cdef uint32_t hits = 0, index
     for index in range(MAX_SAMPLES):
         if probing.probe_digest(filter, sample_hash(index)):
+            hits += 1
+            if hits == ENOUGH_HITS:
+                return hits / <double>(index + 1)
+    return hits / <double>MAX_SAMPLES
+
+
+cdef double wide_hit_rate(const lsm_probing *probing, const void *filter) noexcept nogil:
+    """The same share of hashes of 128 bits."""
+    cdef uint64_t words[2]
+    cdef uint32_t hits = 0, index
+    cdef uint8_t answer
+    for index in range(MAX_SAMPLES):
+        words[0] = lsm_mixed64(2 * <uint64_t>index + 1)
+        words[1] = lsm_mixed64(2 * <uint64_t>index + 2)
+        probing.test_many(filter, words, 1, 0, &answer)
+        if answer:
             hits += 1
             if hits == ENOUGH_HITS:
                 return hits / <double>(index + 1)

@@ -1,0 +1,1 @@
+from filters.kernels.python.cassandra import CassandraBloomFilter as CassandraBloomFilter
