@@ -40,6 +40,12 @@ SURE = [
     Case("ribbon", "RocksDBRibbonFilter", {"bits_per_key": 100}, salted=False),
     Case("cassandra", "CassandraBloomFilter", {"fp_chance": 7e-5}, salted=False),
 ]
+HASHES: dict[str, Callable[[bytes], int]] = {
+    "leveldb": leveldb_hash,
+    "rocksdb": xxph3_64,
+    "ribbon": xxph3_64,
+    "cassandra": cassandra_hash,
+}
 SEEDS = [0, 1, 2**32, 2**63, 2**64 - 1, 0x9E37_79B9_7F4A_7C15]
 
 every_sure_family = pytest.mark.parametrize("case", SURE, ids=str)
@@ -60,7 +66,7 @@ def oracle(case: Case, seed: int) -> Callable[[bytes], int]:
     """Who defined the hash, or what is held to published values."""
     if case.salted:
         return lambda key: xxh3_64_intdigest(key, seed)
-    return {"leveldb": leveldb_hash, "rocksdb": xxph3_64, "cassandra": cassandra_hash}[case.family]
+    return HASHES[case.family]
 
 
 def wrong_lengths(keys: list[bytes], answers: list[bool]) -> list[int]:

@@ -1,9 +1,9 @@
-"""RocksDB's Ribbon filter, built; ``banding.pyx`` solves its equations, ``ribbon.h`` asks it."""
+"""RocksDB's Ribbon filter, built; ``equations.pyx`` solves its equations, ``ribbon.h`` asks it."""
 
 from libc.stdint cimport uint32_t
 
 from filters import ribbon, rocksdb
-from filters.kernels.native.banding cimport NO_MEMORY, SOLVED, Blocks, blocks_of, solve
+from filters.kernels.native.equations cimport NO_MEMORY, SOLVED, Blocks, blocks_of, solve
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.rocksdb_filter cimport RocksDBFilter, distinct_neighbours

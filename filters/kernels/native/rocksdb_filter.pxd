@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from filters.kernels.native.banding cimport lsm_ribbon
+from filters.kernels.native.equations cimport lsm_ribbon
 from filters.kernels.native.base cimport Filter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.line cimport lsm_lines

@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 
 from filters import occupancy, ribbon, rocksdb, rocksdb_forms
 from filters.kernels.native cimport simd
-from filters.kernels.native.banding cimport lsm_ribbon, lsm_ribbon_probing
+from filters.kernels.native.equations cimport lsm_ribbon, lsm_ribbon_probing
 from filters.kernels.native.base cimport ALWAYS_MAYBE, ALWAYS_NO, GROUP, Filter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport (

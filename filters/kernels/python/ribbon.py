@@ -1,4 +1,4 @@
-"""RocksDB's Ribbon filter, built in Python; ``banding.py`` solves its equations."""
+"""RocksDB's Ribbon filter, built in Python; ``equations.py`` solves its equations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from filters import ribbon, rocksdb
-from filters.kernels.python import banding
+from filters.kernels.python import equations
 from filters.kernels.python.rocksdb import bloom_bytes
 from filters.kernels.python.rocksdb_filter import RocksDBFilter, distinct_neighbours
 from filters.wishes import Wish
@@ -65,7 +65,7 @@ def _ribbon_bytes(hashes: list[int], wish: Wish, adaptive: bool) -> bytes | None
     if isinstance(geometry, rocksdb.Geometry):
         return None
     for seed in ribbon.seeds(first):
-        segments = banding.solution(hashes, geometry, seed)
+        segments = equations.solution(hashes, geometry, seed)
         if segments is not None:
             return segments + ribbon.trailer(geometry, seed)
     return None

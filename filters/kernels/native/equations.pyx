@@ -1,4 +1,4 @@
-"""Ribbon's equations, made and solved: the twin of ``filters/kernels/python/banding.py``.
+"""Ribbon's equations, made and solved: the twin of ``filters/kernels/python/equations.py``.
 
 Equations come in the order of their starts, near enough: hashes are first distributed over parts of
 the slots that stay within the processor's cache. In which order they come does not matter to the
