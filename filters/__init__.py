@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from filters.kernels.python import (
         BinaryFuseFilter,
         BlockedBloomFilter,
+        BumpedRibbonFilter,
         CassandraBloomFilter,
         ClassicBloomFilter,
         CountingBloomFilter,
@@ -48,6 +49,7 @@ else:
     BinaryFuseFilter = _chosen.BinaryFuseFilter
     BlockedBloomFilter = _chosen.BlockedBloomFilter
     CassandraBloomFilter = _chosen.CassandraBloomFilter
+    BumpedRibbonFilter = _chosen.BumpedRibbonFilter
     ClassicBloomFilter = _chosen.ClassicBloomFilter
     CountingBloomFilter = _chosen.CountingBloomFilter
     CuckooFilter = _chosen.CuckooFilter
@@ -63,6 +65,7 @@ __all__ = [
     "KERNEL_REASON",
     "BinaryFuseFilter",
     "BlockedBloomFilter",
+    "BumpedRibbonFilter",
     "CapacityError",
     "CassandraBloomFilter",
     "ClassicBloomFilter",

@@ -32,6 +32,7 @@ FAMILY_IDS = {
     "cuckoo": 3,
     "blocked": 4,
     "binary-fuse": 5,
+    "bumped-ribbon": 6,
     "xor": 7,
     "scalable": 8,
 }

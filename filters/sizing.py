@@ -16,6 +16,7 @@ import attrs
 from filters import (
     binary_fuse,
     blocked,
+    bumped_ribbon,
     cassandra,
     classic,
     counting,
@@ -124,6 +125,13 @@ MODELS: dict[str, Model] = {
         cassandra.check,
         takes_probes=False,
     ),
+    "bumped-ribbon": Model(
+        lambda n, wish, _: bumped_ribbon.plan(n, wish),
+        bumped_ribbon.payload_bytes,
+        bumped_ribbon.predicted_fpr,
+        bumped_ribbon.check,
+        takes_probes=False,
+    ),
 }
 
 
@@ -166,7 +174,7 @@ def estimate_num_keys(filter: Filter) -> float:
     """How many distinct keys a filter holds, as its fill suggests.
 
     For what other engines wrote, which does not say; beside ``num_keys`` it tells over-filling. A
-    cuckoo, a binary fuse, an xor and a scalable filter know their count.
+    cuckoo, a binary fuse, a bumped ribbon, an xor and a scalable filter know their count.
     """
     built: Any = filter
     match filter.family:

@@ -15,6 +15,7 @@ from policies.block import BlockDescription, describe_block, encode_block, open_
 from policies.builtin import (
     BinaryFusePolicy,
     BlockedPolicy,
+    BumpedRibbonPolicy,
     CassandraPolicy,
     ClassicPolicy,
     CountingPolicy,
@@ -45,6 +46,7 @@ __all__ = [
     "BlockedPolicy",
     "BuildContext",
     "BuildResult",
+    "BumpedRibbonPolicy",
     "CassandraPolicy",
     "ClassicPolicy",
     "CorruptBlockError",

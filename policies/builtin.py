@@ -13,6 +13,7 @@ import filters
 from filters import (
     binary_fuse,
     blocked,
+    bumped_ribbon,
     cassandra,
     classic,
     counting,
@@ -202,7 +203,7 @@ class CuckooPolicy(SeededPolicy):
 
 @attrs.frozen(kw_only=True)
 class BinaryFusePolicy(SeededPolicy):
-    """Fingerprints in a binary fuse filter: the fewest bits per key, and the slowest to build."""
+    """Fingerprints in a binary fuse filter: few bits per key, at one of two rates."""
 
     name: ClassVar[str] = binary_fuse.FAMILY
     family: ClassVar[ModuleType] = binary_fuse
@@ -210,6 +211,17 @@ class BinaryFusePolicy(SeededPolicy):
     bits_per_key: float | None = None
     fpr: float | None = None
     fingerprint_bits: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class BumpedRibbonPolicy(SeededPolicy):
+    """A bumped ribbon filter: the fewest bits per key, at any rate, and the slowest to build."""
+
+    name: ClassVar[str] = bumped_ribbon.FAMILY
+    family: ClassVar[ModuleType] = bumped_ribbon
+    filter_class: ClassVar[Any] = filters.BumpedRibbonFilter
+    bits_per_key: float | None = None
+    fpr: float | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -310,6 +322,7 @@ BUILTIN: tuple[type[FilterPolicy], ...] = (
     BinaryFusePolicy,
     BlockedPolicy,
     CassandraPolicy,
+    BumpedRibbonPolicy,
     ClassicPolicy,
     CountingPolicy,
     CuckooPolicy,

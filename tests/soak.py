@@ -2,8 +2,9 @@
 
 Every family is built and probed with all its keys at sizes from 0 to 200,000, close enough to meet
 every probe count, bucket count and segment length there is; the binary fuse and the xor filter,
-whose construction can fail, are built at each single size up to 20,000; and the scalable filter
-grows to all these sizes from room for one key. Takes some ten minutes.
+whose construction can fail, and the bumped ribbon filter, whose cannot, are built at each single
+size up to 20,000; and the scalable filter grows to all these sizes from room for one key. Takes
+some twenty minutes.
 """
 
 from __future__ import annotations
@@ -72,6 +73,21 @@ def soak_growth(name: str, keys: list[bytes]) -> None:
             progress(f"{name} scalable {wish}, growing", size, LARGEST)
 
 
+def soak_ribbon(name: str, rng: random.Random) -> None:
+    """Bumped ribbon at every size on the compiled kernel, at every 97th on the readable one."""
+    cls = kernels.load(name).BumpedRibbonFilter
+    step = 1 if name == "native" else 97
+    digests = cls.digests(seed=1)
+    for size in range(EVERY_SIZE_UP_TO + 1):
+        if size % step == 0:
+            built = cls.build(digests, fpr=0.02, salt=rng.getrandbits(64))
+            lost = built.count_missing(digests)
+            if lost or built.num_keys != size or built.expected_fpr > 0.0200001:
+                sys.exit(f"bumped-ribbon on the {name} kernel fails at {size} keys: {built!r}")
+            progress(f"{name} bumped-ribbon, each size", size, EVERY_SIZE_UP_TO)
+        digests.add_digest(rng.getrandbits(64))
+
+
 def progress(what: str, done: int, total: int) -> None:
     """One line that is written over and over."""
     print(f"\r{what:<60} {done:>7} of {total}", end="", file=sys.stderr, flush=True)
@@ -90,6 +106,7 @@ def main() -> None:
         if name == kernels.available()[-1]:
             soak_peeled(name, "xor", rng)
         soak_growth(name, keys)
+        soak_ribbon(name, rng)
         for case in CASES:
             soak_case(name, case, keys)
     print(f"\nno key was lost; {time.monotonic() - start:.0f} s")

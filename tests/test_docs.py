@@ -15,6 +15,7 @@ import policies
 from filters import (
     binary_fuse,
     blocked,
+    bumped_ribbon,
     cassandra,
     classic,
     counting,
@@ -41,6 +42,7 @@ MODULES: tuple[Any, ...] = (
     scalable,
     xor,
     cassandra,
+    bumped_ribbon,
 )
 
 
@@ -129,8 +131,11 @@ def test_ranges_and_defaults_are_those_of_the_code(module: Any) -> None:
     wishes = module.WISHES
     assert [name for name, _ in stated] == list(wishes.ranges)
     for name, text in stated:
-        numbers = re.findall(r"2\^-16|[0-9.]+(?:e-?[0-9]+)?", text)
-        low, high = (2**-16 if number == "2^-16" else float(number) for number in numbers)
+        numbers = re.findall(r"2\^-[0-9]+|[0-9.]+(?:e-?[0-9]+)?", text)
+        low, high = (
+            2.0 ** int(number[2:]) if number.startswith("2^") else float(number)
+            for number in numbers
+        )
         assert (low, high) == wishes.ranges[name]
     assert cells[2] == f"`{wishes.default.name}={wishes.default.value:g}`"
     probes = re.search(r"`num_probes` 1 to ([0-9]+)", cells[3])
@@ -145,6 +150,25 @@ def test_the_comparison_at_one_percent_is_what_sizing_says() -> None:
             wish = {"fp_chance" if family == "cassandra" else "fpr": fpr}
             bits = sizing.bits_per_key(family, **wish)
             assert float(cell.split()[0]) == pytest.approx(bits, rel=0.006)
+
+
+def test_the_sizes_of_ribbon_filters_are_what_sizing_says() -> None:
+    """Predictions, header and checksum with them; within what the page states of predictions."""
+    page = (ROOT / "docs/families.md").read_text()
+    section = page.partition("## What bumped-ribbon takes\n")[2].partition("\n## ")[0]
+    table = re.findall(r"^\| ([0-9,]+) \| (.*) \|$", section, re.MULTILINE)
+    assert len(table) == 5
+    for keys, cells in table:
+        n = int(keys.replace(",", ""))
+        whole = 8 * header.OVERHEAD / n
+        *ribbons, fuse = cells.split(" | ")
+        for cell, fpr in zip(ribbons, (0.3, 0.1, 0.01, 0.001, 1e-6), strict=True):
+            bits, times = map(float, re.findall(r"[0-9.]+", cell))
+            predicted = sizing.bits_per_key("bumped-ribbon", n=n, fpr=fpr) + whole
+            assert bits == pytest.approx(predicted, rel={1000: 0.05, 10_000: 0.02}.get(n, 0.01))
+            assert times == pytest.approx(bits / sizing.lower_bound(fpr), abs=0.006)
+        predicted = sizing.bits_per_key("binary-fuse", n=n) + whole
+        assert float(fuse.split()[0]) == pytest.approx(predicted, abs=0.03)
 
 
 @pytest.mark.filterwarnings("ignore:a blocked filter at bits_per_key=24")

@@ -32,6 +32,7 @@ CLASS_NAMES = {
     "scalable": "ScalableBloomFilter",
     "xor": "XorFilter",
     "cassandra": "CassandraBloomFilter",
+    "bumped-ribbon": "BumpedRibbonFilter",
 }
 
 

@@ -105,6 +105,12 @@ def _cases() -> list[Case]:
             False,
             [{}, {"fp_chance": 0.1}, {"fp_chance": 0.0001}],
         ),
+        (
+            "bumped-ribbon",
+            "BumpedRibbonFilter",
+            True,
+            [{}, {"bits_per_key": 4.3}, {"fpr": 1e-6}],
+        ),
     ]
     return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
 

@@ -17,6 +17,7 @@ FAMILIES = {
     3: "cuckoo",
     4: "blocked",
     5: "binary-fuse",
+    6: "bumped-ribbon",
     7: "xor",
     8: "scalable",
 }
@@ -405,6 +406,105 @@ class Xor(Sharded):
         return [block * shard.length + hi64(turned[block] * shard.length) for block in range(3)]
 
 
+@dataclass(frozen=True)
+class Layer:
+    """One layer: its blocks, and how many blocks and buckets come before it."""
+
+    blocks: int
+    first_block: int
+    first_bucket: int
+
+
+class BumpedRibbon(Reader):
+    """Family 6."""
+
+    def validate(self) -> None:
+        self.require_limits((0, 2**64), (1, 32))
+        payload = self.frame.payload
+        count = number(payload, 0, 4) if len(payload) >= 8 else 9
+        if count > 8 or len(payload) < 4 + 4 * count:
+            raise RefusedError("layers")
+        self.layers = []
+        blocks = buckets = 0
+        for index in range(count):
+            each = number(payload, 4 + 4 * index, 4)
+            if each < 2:
+                raise RefusedError("blocks")
+            self.layers.append(Layer(each, blocks, buckets))
+            blocks, buckets = blocks + each, buckets + each // 2
+        self.codes_start = 4 + 4 * count
+        self.words_start = -(-(self.codes_start + -(-buckets // 4)) // 8) * 8
+        if self.words_start > len(payload):
+            raise RefusedError("codes")
+        codes_end = 8 * self.codes_start + 2 * buckets
+        if bits_at(payload, codes_end, 8 * self.words_start - codes_end):
+            raise RefusedError("unused bits")
+        self.require_columns(blocks)
+        self.require_hashes(blocks)
+
+    def require_columns(self, blocks: int) -> None:
+        """As many words as blocks of one or two widths have."""
+        narrow = self.frame.parameter
+        wide = self.frame.size - blocks * narrow
+        if wide < 0 or (wide and (wide >= blocks or narrow == 32)):
+            raise RefusedError("size")
+        self.narrow_blocks = blocks - wide
+
+    def require_hashes(self, blocks: int) -> None:
+        """The rest of the payload, ascending, and as many keys as can be in."""
+        payload, start = self.frame.payload, self.words_start + 8 * self.frame.size
+        if start > len(payload) or (len(payload) - start) % 8:
+            raise RefusedError("payload length")
+        self.hashes = [number(payload, at, 8) for at in range(start, len(payload), 8)]
+        if self.hashes != sorted(set(self.hashes)):
+            raise RefusedError("hashes")
+        if not 0 <= self.frame.num_keys - len(self.hashes) <= 64 * blocks:
+            raise RefusedError("keys")
+
+    def step(self, value: int) -> int:
+        """The next hash."""
+        value = lo64(value + 0x9E3779B97F4A7C15)
+        value = lo64((value ^ value >> 33) * 0xFF51AFD7ED558CCD)
+        value = lo64((value ^ value >> 33) * 0xC4CEB9FE1A85EC53)
+        return value ^ value >> 33
+
+    def place(self, salted: int) -> tuple[int, int, int]:
+        """The hash that counts, its layer and its start there; behind the last layer, -1."""
+        value = self.step(salted)
+        for index, layer in enumerate(self.layers):
+            start = hi64(value * 64 * (layer.blocks - 1))
+            bucket = layer.first_bucket + start // 128
+            code = bits_at(self.frame.payload, 8 * self.codes_start + 2 * bucket, 2)
+            if start % 128 >= (0, 14, 32, 128)[code]:
+                return value, index, start
+            value = self.step(value)
+        return value, len(self.layers), -1
+
+    def column(self, value: int, index: int, start: int) -> tuple[list[int], list[int]]:
+        """In each column, what the slots xor to and what the hash expects."""
+        block = self.layers[index].first_block + start // 64
+        count = self.frame.parameter + (1 if block >= self.narrow_blocks else 0)
+        first = block * self.frame.parameter + max(0, block - self.narrow_blocks)
+        asked = fold(value, 0xC13FA9A902A6328F) | 1
+        expected = lo64(value * 0xD6E8FEB86659FD93) >> 32
+        found = []
+        for column in range(count):
+            one, two = (
+                number(self.frame.payload, self.words_start + 8 * word, 8)
+                for word in (first + column, first + count + column)
+            )
+            slots = (one + two * 2**64) >> start % 64
+            found.append(bin(slots % 2**64 & asked).count("1") % 2)
+        return found, [expected >> column & 1 for column in range(count)]
+
+    def answer_salted(self, salted: int) -> bool:
+        value, index, start = self.place(salted)
+        if start < 0:
+            return value in self.hashes
+        found, expected = self.column(value, index, start)
+        return found == expected
+
+
 READERS: dict[str, type[Reader]] = {
     "classic": Classic,
     "counting": Counting,
@@ -413,6 +513,7 @@ READERS: dict[str, type[Reader]] = {
     "binary-fuse": BinaryFuse,
     "scalable": Scalable,
     "xor": Xor,
+    "bumped-ribbon": BumpedRibbon,
 }
 
 

@@ -17,7 +17,7 @@ import attrs
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from filters import binary_fuse, scalable, xor
+from filters import binary_fuse, bumped_ribbon, scalable, xor
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.header import Header, pack
 from filters.kernels import CLASS_NAMES
@@ -58,6 +58,9 @@ WISHES: list[tuple[str, dict[str, Any]]] = [
     ("scalable", {"fpr": 1e-9, "growth": 4}),
     ("xor", {}),
     ("xor", {"fingerprint_bits": 16}),
+    ("bumped-ribbon", {}),
+    ("bumped-ribbon", {"fpr": 0.4}),
+    ("bumped-ribbon", {"bits_per_key": 33}),
 ]
 
 
@@ -241,6 +244,8 @@ TITLES = [
     "scalable, two slices",
     "xor, 8 bits",
     "xor, 16 bits, two shards",
+    "bumped ribbon, a list",
+    "bumped ribbon, one layer",
 ]
 
 
@@ -266,6 +271,12 @@ def traced(reader: Any, key: bytes) -> list[str]:
         case "blocked":
             line, bits = reader.line_and_bits(salted)
             cells = [str(line), spelled(bits)]
+        case "bumped-ribbon":
+            value, layer, start = reader.place(salted)
+            cells = [f"0x{value:016x}", "none", "", "", ""]
+            if start >= 0:
+                found, expected = reader.column(value, layer, start)
+                cells[1:] = [str(layer), str(start), spelled(found), spelled(expected)]
         case _:
             shard, value, slots, fingerprint = reader.places(salted)
             width = reader.frame.parameter // 4
@@ -368,7 +379,18 @@ WRITERS: dict[str, Callable[[ModuleType], Any]] = {
     "xor, 16 bits, two shards": lambda kernel: kernel.XorFilter.from_bytes(
         sharded("xor", KEYS, 2, 16)
     ),
+    "bumped ribbon, a list": lambda kernel: kernel.BumpedRibbonFilter.build(
+        KEYS, fpr=0.01, seed=SEED, salt=SALT
+    ),
+    "bumped ribbon, one layer": lambda kernel: layered(kernel),
 }
+
+
+def layered(kernel: ModuleType) -> Any:
+    """A ribbon filter with a layer where our writer would make a list."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bumped_ribbon, "blocks_for", lambda keys, layers, wish: [3][layers:])
+        return kernel.BumpedRibbonFilter.build(KEYS, fpr=0.4, seed=SEED, salt=SALT)
 
 
 @pytest.mark.parametrize("title", TITLES)
@@ -457,6 +479,7 @@ FUSE, FUSE2 = "binary fuse, 8 bits", "binary fuse, 16 bits, two shards"
 CHAIN = "scalable, two slices"
 DOUBLE = struct.Struct("<d")
 XOR, XOR2 = "xor, 8 bits", "xor, 16 bits, two shards"
+LIST, LAYER = "bumped ribbon, a list", "bumped ribbon, one layer"
 REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]] = [
     *[
         (f"{title}: {what}", title, edits, payload)
@@ -464,7 +487,7 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]
         for what, edits, payload in (
             ("magic", ((0, BYTE, 0x6C),), 0),
             ("family 0", ((4, BYTE, 0),), 0),
-            ("family 6", ((4, BYTE, 6),), 0),
+            ("family 200", ((4, BYTE, 200),), 0),
             ("reserved flag", ((6, BYTE, 0x80),), 0),
             ("keys and flag disagree", ((6, BYTE, 1), (8, U64, 1)), 0),
             ("no keys, no flag", ((6, BYTE, 0), (8, U64, 0)), 0),
@@ -475,6 +498,7 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]
             ("a byte more", (), 1),
             ("a byte less", (), -1),
         )
+        if (title, what) != (LIST, "size 0")  # which it has
     ],
     ("classic: 63 bits", "classic", ((16, U64, 63),), 0),
     ("classic: 65 bits in 8 bytes", "classic", ((16, U64, 65),), 0),
@@ -530,6 +554,24 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]
     ("xor: blocks of 2^32 - 1 slots", XOR, ((48, U32, 2**32 - 1),), 0),
     ("xor: a later shard too long", XOR2, ((60, U32, 12),), 0),
     ("xor: a later block of no slot", XOR2, ((60, U32, 0),), 0),
+    ("ribbon: 33 columns", LAYER, ((7, BYTE, 33), (16, U64, 99)), 8 * 94),
+    ("ribbon: 32 columns and one more", LAYER, ((7, BYTE, 32), (16, U64, 97)), 8 * 92),
+    ("ribbon: every block wide", LAYER, ((16, U64, 6),), 8),
+    ("ribbon: fewer words than blocks", LAYER, ((16, U64, 2),), 0),
+    ("ribbon: words without blocks", LIST, ((16, U64, 1),), 0),
+    ("ribbon: 9 layers", LAYER, ((40, U32, 9),), 0),
+    ("ribbon: layers without blocks", LIST, ((40, U32, 8), (48, U64, 0)), -24),
+    ("ribbon: no payload", LIST, (), -32),
+    ("ribbon: a layer of one block", LAYER, ((44, U32, 1),), 0),
+    ("ribbon: a layer of 2^32 - 1 blocks", LAYER, ((44, U32, 2**32 - 1),), 0),
+    ("ribbon: a code for no bucket", LAYER, ((48, BYTE, 4),), 0),
+    ("ribbon: padding that is not zero", LAYER, ((55, BYTE, 0x80),), 0),
+    ("ribbon: four bytes more", LAYER, (), 4),
+    ("ribbon: hashes in descending order", LIST, ((48, U64, 2**64 - 1),), 0),
+    ("ribbon: a hash twice", LIST, ((48, U64, 0x4922DA1012E2EF9B),), 0),
+    ("ribbon: fewer keys than hashes", LIST, ((8, U64, 2),), 0),
+    ("ribbon: more keys than hashes", LIST, ((8, U64, 4),), 0),
+    ("ribbon: more keys than slots", LAYER, ((8, U64, 193),), 0),
 ]
 
 
@@ -596,6 +638,10 @@ LARGEST = [
     (XOR, ((8, U64, 33),), 0),
     (XOR, ((48, U32, 1),), -30),
     (XOR2, ((60, U32, 12),), 6),
+    (LAYER, ((7, BYTE, 32), (16, U64, 96)), 8 * 91),
+    (LAYER, ((7, BYTE, 31), (16, U64, 95)), 8 * 90),
+    (LAYER, ((8, U64, 192),), 0),
+    *[(LAYER, ((48, BYTE, code),), 8) for code in (0, 1, 2, 3)],
 ]
 
 

@@ -35,6 +35,7 @@ SURE = [
     Case("blocked", "BlockedBloomFilter", {"bits_per_key": 60}),
     Case("binary-fuse", "BinaryFuseFilter", {"fingerprint_bits": 16}),
     Case("xor", "XorFilter", {"fingerprint_bits": 16}),
+    Case("bumped-ribbon", "BumpedRibbonFilter", {"fpr": 2**-32}),
     Case("leveldb", "LevelDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("rocksdb", "RocksDBBloomFilter", {"bits_per_key": 100}, salted=False),
     Case("ribbon", "RocksDBRibbonFilter", {"bits_per_key": 100}, salted=False),
@@ -131,7 +132,7 @@ def test_keys_are_added_and_removed_by_their_right_hash(case: Case, rng: random.
 
 
 @pytest.mark.parametrize("level", ["portable", "avx2", "avx512"])
-@pytest.mark.parametrize("case", [SURE[3], SURE[6]], ids=str)
+@pytest.mark.parametrize("case", [SURE[3], SURE[5], SURE[7]], ids=str)
 def test_every_level_hashes_alike(case: Case, level: str, rng: random.Random) -> None:
     """Each has its own copy of what is inlined."""
     native = twins()[1]

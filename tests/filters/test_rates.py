@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels, scalable
+from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels, scalable, sizing
 from filters.hashing import digest
 from tests.filters.cases import positives, random_keys
 
@@ -31,6 +31,7 @@ COMMON: list[Build] = [
     ("BinaryFuseFilter", {"fingerprint_bits": 8}),
     ("ScalableBloomFilter", {"fpr": 0.1}),
     ("XorFilter", {"fingerprint_bits": 8}),
+    ("BumpedRibbonFilter", {"fpr": 0.0123}),
 ]
 
 
@@ -131,13 +132,16 @@ def predicted(built: Any, count: float) -> float:
         case "scalable":
             chain = scalable.plan(built.num_keys, scalable.check(fpr=built.fpr))
             return scalable.predicted_fpr(count, chain)
+        case "bumped-ribbon":
+            return sizing.fpr("bumped-ribbon", n=round(count), fpr=0.0123)
     raise AssertionError(f"no prediction for {built.family}")
 
 
 @pytest.mark.parametrize("fpr", [0.3, 0.05, 0.01, 0.001])
 @pytest.mark.parametrize("count", [1, 10, 300, 20_000])
 @pytest.mark.parametrize(
-    "name", ["ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter"]
+    "name",
+    ["ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter", "BumpedRibbonFilter"],
 )
 def test_a_wish_for_a_rate_is_a_ceiling_at_any_size(
     kernel: ModuleType, name: str, fpr: float, count: int, rng: random.Random
@@ -226,6 +230,7 @@ HOSTILE: list[Build] = [
     ("BinaryFuseFilter", {"fingerprint_bits": 8}),
     ("ScalableBloomFilter", {"fpr": 0.1}),
     ("XorFilter", {"fingerprint_bits": 8}),
+    ("BumpedRibbonFilter", {"fpr": 0.0123}),
 ]
 
 

@@ -34,6 +34,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "scalable": {"fpr": 0.01},
     "xor": {"fingerprint_bits": 8},
     "cassandra": {"fp_chance": 0.01},
+    "bumped-ribbon": {"fpr": 0.0123},
 }
 
 

@@ -65,6 +65,7 @@ BUILT_IN: tuple[tuple[FilterPolicy, str], ...] = (
     (policies.CountingPolicy(), "table"),
     (policies.CuckooPolicy(fingerprint_bits=6), "table"),
     (policies.BinaryFusePolicy(), "table"),
+    (policies.BumpedRibbonPolicy(bits_per_key=3.3), "table"),
     (policies.RocksDBPolicy(), "table"),
     (policies.RocksDBPolicy(bits_per_key=1), "table"),
     (policies.LevelDBPolicy(), "table"),

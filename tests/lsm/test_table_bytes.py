@@ -305,6 +305,7 @@ NAMES = {
     "classic": b"fullfilter.classic",
     "binary-fuse": b"fullfilter.binary-fuse",
     "cassandra": b"fullfilter.cassandra",
+    "bumped-ribbon": b"fullfilter.bumped-ribbon",
 }
 
 

@@ -22,6 +22,7 @@ FURTHER = FIRST + "._-"
 OWN_FAMILY = {
     "binary-fuse": "binary-fuse",
     "blocked": "blocked",
+    "bumped-ribbon": "bumped-ribbon",
     "classic": "classic",
     "counting": "classic",
     "cuckoo": "cuckoo",

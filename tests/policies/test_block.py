@@ -368,7 +368,7 @@ class TestDamage:
                 open_block(sealed(whole[:length]))
 
     @pytest.mark.parametrize(
-        "name", ["classic", "counting", "cuckoo", "blocked", "binary-fuse", "xor"]
+        "name", ["classic", "counting", "cuckoo", "blocked", "binary-fuse", "xor", "bumped-ribbon"]
     )
     def test_a_damaged_filter_in_an_intact_block(self, name: str) -> None:
         policy = policies.create(name)

@@ -49,6 +49,7 @@ POLICIES: list[FilterPolicy] = [
     policies.create("cuckoo", fingerprint_bits=7),
     policies.create("blocked", bits_per_key=8, num_probes=3),
     policies.create("binary-fuse", fingerprint_bits=16),
+    policies.create("bumped-ribbon", bits_per_key=7.3),
     policies.create("leveldb", bits_per_key=100),
     policies.create("rocksdb", bits_per_key=20, optimize_filters_for_memory=False),
 ]
@@ -159,7 +160,7 @@ def test_every_name_of_the_page_is_built_in_and_the_other_way_round() -> None:
         assert data[4] == int(number)
 
 
-OURS = {"binary-fuse", "blocked", "classic", "counting", "cuckoo", "xor"}
+OURS = {"binary-fuse", "blocked", "bumped-ribbon", "classic", "counting", "cuckoo", "xor"}
 OTHERS = ["cassandra", "leveldb", "ribbon", "rocksdb", "none"]
 
 

@@ -50,6 +50,10 @@ class TestBlocked(FilterPolicyContract):
     )
 
 
+class TestBumpedRibbon(FilterPolicyContract):
+    policies = (policies.BumpedRibbonPolicy(), policies.BumpedRibbonPolicy(bits_per_key=20.5))
+
+
 class TestBinaryFuse(FilterPolicyContract):
     policies = (policies.BinaryFusePolicy(), policies.BinaryFusePolicy(fingerprint_bits=16))
 

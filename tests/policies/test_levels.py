@@ -284,6 +284,7 @@ SOME_POLICIES = st.one_of(
     st.builds(policies.RocksDBPolicy, optimize_filters_for_memory=st.booleans()),
     st.builds(policies.BinaryFusePolicy, fingerprint_bits=st.sampled_from([8, 16])),
     st.builds(policies.XorPolicy, bits_per_key=st.floats(9.84, 64)),
+    st.builds(policies.BumpedRibbonPolicy, bits_per_key=st.floats(1.1, 34)),
     st.just(policies.NoFilterPolicy()),
     st.just(policies.create("test.bitmap")),
 )

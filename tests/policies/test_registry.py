@@ -26,6 +26,7 @@ from policies.registry import Registry
 NAMES = (
     "binary-fuse",
     "blocked",
+    "bumped-ribbon",
     "cassandra",
     "classic",
     "counting",
@@ -91,6 +92,7 @@ class TestBuiltIn:
             ("xor", {}, {"fingerprint_bits": 8}),
             ("cassandra", {}, {"fp_chance": 0.01}),
             ("cassandra", {"fp_chance": 1.0}, {"fp_chance": 1}),
+            ("bumped-ribbon", {}, {"fpr": 0.01}),
             ("none", {}, {}),
         ],
     )

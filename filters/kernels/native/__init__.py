@@ -7,6 +7,7 @@ what Cython has no word for: products of 128 bits, vector instructions, hashing 
 try:
     from filters.kernels.native.binary_fuse import BinaryFuseFilter
     from filters.kernels.native.blocked import BlockedBloomFilter
+    from filters.kernels.native.bumped_ribbon import BumpedRibbonFilter
     from filters.kernels.native.cassandra import CassandraBloomFilter
     from filters.kernels.native.classic import ClassicBloomFilter
     from filters.kernels.native.counting import CountingBloomFilter
@@ -28,6 +29,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "BinaryFuseFilter",
     "BlockedBloomFilter",
+    "BumpedRibbonFilter",
     "CassandraBloomFilter",
     "ClassicBloomFilter",
     "CountingBloomFilter",

@@ -14,7 +14,7 @@ from libc.stdint cimport SIZE_MAX, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from filters.kernels.native cimport simd
-from filters.kernels.native.wide cimport lsm_reduce, lsm_store64
+from filters.kernels.native.wide cimport lsm_reduce, lsm_store64, lsm_trailing_zeros
 from filters.ribbon import seed_mask
 
 
@@ -31,7 +31,6 @@ cdef extern from "ribbon.h" nogil:
 
     uint64_t lsm_start_number(uint64_t hash, uint32_t mask)
     lsm_equation lsm_equation_of(uint64_t number, uint64_t starts)
-    int lsm_trailing_zeros(uint64_t x)
 
 
 cdef extern from "allocation.h" nogil:

@@ -54,23 +54,6 @@ LSM_INLINE lsm_equation lsm_equation_of(uint64_t number, uint64_t starts) {
     return equation;
 }
 
-LSM_INLINE int lsm_trailing_zeros(uint64_t x) {
-#if defined(_MSC_VER) && !defined(__clang__)
-    return lsm_popcount((x & (0 - x)) - 1);
-#else
-    return __builtin_ctzll(x);
-#endif
-}
-
-/* Whether an odd number of bits is set. */
-LSM_INLINE unsigned lsm_parity(uint64_t x) {
-#if defined(_MSC_VER) && !defined(__clang__)
-    return (unsigned)lsm_popcount(x) & 1;
-#else
-    return (unsigned)__builtin_parityll(x);
-#endif
-}
-
 /* Where a row's slots lie: in this block from the offset on, and in the next one before it. */
 typedef struct lsm_place {
     const uint8_t *here;
@@ -128,7 +111,7 @@ LSM_INLINE void lsm_ribbon_prefetch(const lsm_ribbon *self, uint64_t hash) {
 
 /* Whether some column does not come to the equation's result. */
 LSM_INLINE int lsm_differs_portable(const lsm_place *place, uint32_t result) {
-    unsigned differing = 0;
+    uint32_t differing = 0;
     for (uint32_t column = 0; column < place->columns; column++) {
         const uint8_t *here = place->here + column * LSM_SEGMENT_BYTES;
         const uint8_t *there = place->there + column * LSM_SEGMENT_BYTES;
@@ -136,7 +119,7 @@ LSM_INLINE int lsm_differs_portable(const lsm_place *place, uint32_t result) {
                        (lsm_load64(here + 8) & place->in_here.high) ^
                        (lsm_load64(there) & place->in_there.low) ^
                        (lsm_load64(there + 8) & place->in_there.high);
-        differing |= lsm_parity(met) ^ (result >> column & 1);
+        differing |= (uint32_t)lsm_parity(met) ^ (result >> column & 1);
     }
     return (int)differing;
 }
@@ -237,7 +220,7 @@ LSM_TARGET_AVX2 LSM_INLINE int lsm_differs_avx2(const lsm_place *place, uint32_t
                 uint64_t low = windows[column].low << 1;                                          \
                 uint64_t high = windows[column].high << 1 | windows[column].low >> 63;            \
                 uint64_t met = (low & row.low) ^ (high & row.high);                               \
-                windows[column].low = low | ((lsm_parity(met) ^ result >> column) & 1);           \
+                windows[column].low = low | (((uint32_t)lsm_parity(met) ^ result >> column) & 1); \
                 windows[column].high = high;                                                      \
             }                                                                                     \
         }                                                                                         \

@@ -14,3 +14,5 @@ cdef extern from "wide.h" nogil:
     uint32_t lsm_rotate_left32(uint32_t x, int by)
     void lsm_prefetch(const void *address)
     int lsm_popcount(uint64_t x)
+    int lsm_parity(uint64_t x)
+    int lsm_trailing_zeros(uint64_t x)

@@ -6,6 +6,7 @@ compiled. Each module has its twin of the same name in ``filters/kernels/native`
 
 from filters.kernels.python.binary_fuse import BinaryFuseFilter
 from filters.kernels.python.blocked import BlockedBloomFilter
+from filters.kernels.python.bumped_ribbon import BumpedRibbonFilter
 from filters.kernels.python.cassandra import CassandraBloomFilter
 from filters.kernels.python.classic import ClassicBloomFilter
 from filters.kernels.python.counting import CountingBloomFilter
@@ -20,6 +21,7 @@ from filters.kernels.python.xor import XorFilter
 __all__ = [
     "BinaryFuseFilter",
     "BlockedBloomFilter",
+    "BumpedRibbonFilter",
     "CassandraBloomFilter",
     "ClassicBloomFilter",
     "CountingBloomFilter",

@@ -10,9 +10,9 @@ from filters import occupancy, ribbon, rocksdb, rocksdb_forms
 from filters.compat_hashing import MASK32, rocksdb_hash, xxph3_64
 from filters.digest_kinds import ROCKSDB, XXPH3
 from filters.hashing import key_bytes
-from filters.kernels.python.equations import equation
 from filters.kernels.python.base import Filter
 from filters.kernels.python.digests import Digests, digests_of
+from filters.kernels.python.equations import equation
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:

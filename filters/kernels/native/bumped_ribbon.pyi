@@ -1,0 +1,1 @@
+from filters.kernels.python.bumped_ribbon import BumpedRibbonFilter as BumpedRibbonFilter
