@@ -43,6 +43,7 @@ LARGER = (
     "cuckoo:fingerprint_bits=16",
     "binary-fuse:fingerprint_bits=16",
     "xor:fingerprint_bits=16",
+    "bumped-ribbon:bits_per_key=16",
 )
 
 SWEPT_BITS = (4, 6, 8, 10, 12, 14, 16, 20, 24)
@@ -116,6 +117,8 @@ def _sweep() -> Iterator[Contender]:
             yield _quietly(family, fingerprint_bits=bits)
     for chance in SWEPT_CHANCES:
         yield _quietly("cassandra", fp_chance=chance)
+    for rate in SWEPT_RATES:
+        yield _quietly("bumped-ribbon", fpr=rate)
     for name, make in peers.BY_RATE.items():
         for rate in SWEPT_RATES:
             yield Contender(f"{name} fpr={rate:g}", partial(make, rate))

@@ -19,6 +19,7 @@ OURS = (
     "scalable",
     "xor",
     "cassandra",
+    "bumped-ribbon",
 )
 PEERS = (
     "abloom",
