@@ -34,13 +34,14 @@ class ClockCache:
         self.limit = limit
         self._most = most
         self._ring: deque[Cached] = deque()
-        self._gone = 0
+        self._count = 0
         self._lock = threading.Lock()
         self.bytes = 0
         self.evictions = 0
 
     def __len__(self) -> int:
-        return len(self._ring) - self._gone
+        # One number, for who looks without the lock: the ring also has what is gone.
+        return self._count
 
     def admit(self, item: Cached) -> None:
         """Take a new thing in, and let others go for it; one that is too large goes itself."""
@@ -54,6 +55,7 @@ class ClockCache:
             else:
                 item.held = True
                 self._ring.append(item)
+                self._count += 1
                 self.bytes += item.charge
             while self._is_full():
                 evicted += self._turn()
@@ -65,11 +67,10 @@ class ClockCache:
         with self._lock:
             if item.held:
                 self.bytes -= item.charge
-                self._gone += 1
+                self._count -= 1
             item.held = False
-            if self._gone * 2 > len(self._ring):
+            if len(self._ring) > 2 * self._count:
                 self._ring = deque(each for each in self._ring if each.held)
-                self._gone = 0
 
     def _is_full(self) -> bool:
         return self.bytes > self.limit or (self._most is not None and len(self) > self._most)
@@ -78,13 +79,13 @@ class ClockCache:
         """Move the hand by one; what has to go for it."""
         item = self._ring.popleft()
         if not item.held:
-            self._gone -= 1
             return []
         if item.used:
             item.used = False
             self._ring.append(item)
             return []
         self.bytes -= item.charge
+        self._count -= 1
         item.held = False
         self.evictions += 1
         return [item]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
+from types import FrameType
 from typing import Any
 
 import attrs
@@ -37,6 +39,30 @@ STEPS = st.lists(
     ),
     max_size=80,
 )
+
+
+def test_whoever_counts_without_the_lock_counts_right_at_every_line() -> None:
+    """As another thread may, between any two lines of whoever changes the cache."""
+    cache, items = ClockCache(100), [Item(10) for _ in range(10)]
+    counts: list[int] = []
+
+    def look(frame: FrameType, event: str, _argument: object) -> Any:
+        if frame.f_code.co_filename.endswith("cache.py") and frame.f_code.co_name != "__len__":
+            counts.append(len(cache))
+            return look
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        for item in items:
+            cache.admit(item)
+        for item in items:
+            cache.forget(item)
+    finally:
+        sys.settrace(before)
+    assert len(counts) > 50
+    assert 0 <= min(counts) <= max(counts) <= 10
 
 
 @examples(300)
