@@ -21,6 +21,7 @@ from benchmarks.timing import Sample, by_buffer, run_on
 from filters import PackedKeys
 
 LINE_FILTERS = ("blocked", "rocksdb")
+RIBBONS = ("ribbon", "bumped-ribbon")
 KINDS = {"hit": True, "miss": False}
 EMPTY_CALL = "gc.is_tracked(key)"
 EMPTY_CALL_NAME = "an empty compiled call"
@@ -35,6 +36,7 @@ def with_targets(settings: Settings) -> Iterator[Case]:
     yield from buffers()
     yield from builds(settings)
     yield from cuckoo()
+    yield from ribbons()
     yield from large_filter(settings)
     yield from threads()
 
@@ -107,6 +109,24 @@ def cuckoo() -> Iterator[Case]:
     for kind, known in KINDS.items():
         measure = partial(_single, family="cuckoo", known=known, peer="blocked")
         yield Case(group, kind, measure, "cuckoo-probe", "blocked")
+
+
+def ribbons() -> Iterator[Case]:
+    """The Ribbon filters beside the blocked one."""
+    group = Group(
+        "Ribbon beside blocked",
+        "build(list), might_contain(key), might_contain_many(PackedKeys, out=bytearray); "
+        "peer: blocked",
+    )
+    for family in RIBBONS:
+        measure = partial(_build, family=family, peer="blocked")
+        yield Case(group, f"{family}, build", measure, "ribbon-build", "blocked")
+        for kind, known in KINDS.items():
+            measure = partial(_single, family=family, known=known, peer="blocked")
+            yield Case(group, f"{family}, {kind}", measure, "ribbon-probe", "blocked")
+        for kind, known in KINDS.items():
+            measure = partial(_buffer_beside, family=family, known=known, peer="blocked")
+            yield Case(group, f"{family}, buffer, {kind}", measure, "ribbon-probe", "blocked")
 
 
 def large_filter(settings: Settings) -> Iterator[Case]:
@@ -245,6 +265,10 @@ def _buffer(bench: Bench, family: str, known: bool) -> Figures:
     """The empty call's best is the run's: its repeats beside the filter's and those alone."""
     figures = bench.measure(bench.ask_buffer(family, known), bench.empty_call())
     return attrs.evolve(figures, peer=[*figures.peer, *bench.empty_calls])
+
+
+def _buffer_beside(bench: Bench, family: str, known: bool, peer: str) -> Figures:
+    return bench.measure(bench.ask_buffer(family, known), bench.ask_buffer(peer, known))
 
 
 def _build(bench: Bench, family: str, peer: str) -> Figures:

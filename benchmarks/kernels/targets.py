@@ -20,6 +20,10 @@ TARGETS = {
     ),
     "cuckoo-build": Target(5.0, "building cuckoo from a list: at most 5 x blocked"),
     "cuckoo-probe": Target(1.5, "a single probe of cuckoo: at most 1.5 x blocked"),
+    "ribbon-build": Target(5.0, "building a Ribbon filter from a list: at most 5 x blocked"),
+    "ribbon-probe": Target(
+        3.0, "a probe of a Ribbon filter, alone or of a buffer: at most 3 x blocked"
+    ),
     "large": Target(1.6, "a key of a buffer in a filter of 1 GB: at most 1.6 random cache lines"),
     "threads": Target(1.7, "two threads: at least 1.7 x the keys of one", at_least=True),
 }

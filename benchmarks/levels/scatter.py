@@ -28,7 +28,7 @@ def scatter(family: str, keys: int, **params: Any) -> float:
     match family:
         case "blocked" | "rocksdb":
             return _of_lines(keys, geometry.lines, geometry.num_probes)
-        case "classic" | "counting" | "leveldb":
+        case "classic" | "counting" | "leveldb" | "cassandra":
             return _of_array(keys, geometry.bits, geometry.num_probes)
         case _:
             return 0.0
