@@ -1,4 +1,4 @@
-"""A minimal reader of the six families, written from ``docs/family-formats.md`` alone.
+"""A minimal reader of the families of our own, written from ``docs/family-formats.md`` alone.
 
 It shares no line with ``filters`` and imports nothing from it: where the two disagree, the page or
 the code is wrong. It is plain on purpose and slow.
@@ -518,6 +518,6 @@ READERS: dict[str, type[Reader]] = {
 
 
 def read(data: bytes) -> Reader:
-    """The reader for a filter of any of the six families; RefusedError where there is none."""
+    """The reader for a filter of any of these families; RefusedError where there is none."""
     frame = open_frame(data)
     return READERS[frame.family](frame)
