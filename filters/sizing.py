@@ -21,6 +21,7 @@ from filters import (
     classic,
     counting,
     cuckoo,
+    header,
     leveldb,
     peeled,
     ribbon,
@@ -47,6 +48,8 @@ class Model:
     check: Callable[..., Any]  # what plan() takes
     takes_probes: bool = True
     can_be_over_filled: bool = False
+    overhead: int = header.OVERHEAD
+    """The bytes that are stored beside the payload."""
 
 
 MODELS: dict[str, Model] = {
@@ -83,12 +86,14 @@ MODELS: dict[str, Model] = {
         leveldb.payload_bytes,
         lambda n, geometry: leveldb.predicted_fpr(round(n), geometry),
         leveldb.check,
+        overhead=1,  # the number of probes
     ),
     "rocksdb": Model(
         rocksdb.plan,
         rocksdb.payload_bytes,
         lambda n, geometry: rocksdb.predicted_fpr(round(n), geometry),
         rocksdb.check,
+        overhead=rocksdb_forms.TRAILER_BYTES,
     ),
     "binary-fuse": Model(
         lambda n, wish, _: binary_fuse.size_of(n, wish),
@@ -103,6 +108,7 @@ MODELS: dict[str, Model] = {
         lambda n, geometry: ribbon.predicted_fpr(round(n), geometry),
         ribbon.check,
         takes_probes=False,
+        overhead=rocksdb_forms.TRAILER_BYTES,
     ),
     "scalable": Model(
         lambda n, terms, _: scalable.plan(n, terms),
@@ -124,6 +130,7 @@ MODELS: dict[str, Model] = {
         cassandra.predicted_fpr,
         cassandra.check,
         takes_probes=False,
+        overhead=cassandra.HEADER_BYTES,
     ),
     "bumped-ribbon": Model(
         lambda n, wish, _: bumped_ribbon.plan(n, wish),
@@ -168,6 +175,14 @@ def bits_per_key(
     """The payload bits per key that a family takes under its one wish (``fpr=0.01``, ...)."""
     model, count, geometry = _plan(family, n, num_probes, wish)
     return model.payload_bytes(geometry) * 8 / max(1, count)
+
+
+def stored_bits_per_key(
+    family: str, *, n: int | None = None, num_probes: int | None = None, **wish: float
+) -> float:
+    """The same with what stands around the payload, which counts where keys are few."""
+    model, count, geometry = _plan(family, n, num_probes, wish)
+    return (model.payload_bytes(geometry) + model.overhead) * 8 / max(1, count)
 
 
 def estimate_num_keys(filter: Filter) -> float:

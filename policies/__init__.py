@@ -37,6 +37,7 @@ from policies.errors import (
     UnsupportedVersionError,
 )
 from policies.levels import LevelPolicies, load
+from policies.recommendation import Recommendation, recommend
 from policies.registry import available, create, lookup, refresh, register
 from policies.verified import BuildResult, VerifiedBuilder
 
@@ -61,6 +62,7 @@ __all__ = [
     "NoFilterPolicy",
     "PluginError",
     "PolicyConfigError",
+    "Recommendation",
     "RibbonPolicy",
     "RocksDBPolicy",
     "UnknownParameterError",
@@ -75,6 +77,7 @@ __all__ = [
     "load",
     "lookup",
     "open_block",
+    "recommend",
     "refresh",
     "register",
 ]

@@ -81,6 +81,8 @@ def test_the_predicted_size_is_the_built_one(
     exact = 128 / n / payload if case.family == "ribbon" else exact
     exact = 0.03 if case.family == "bumped-ribbon" and n > 1000 else exact
     assert sizing.bits_per_key(case.family, n=n) == pytest.approx(payload, rel=exact)
+    stored = built.size_in_bytes * 8 / n
+    assert sizing.stored_bits_per_key(case.family, n=n) == pytest.approx(stored, rel=exact)
 
 
 @every_family
