@@ -24,6 +24,22 @@ settings.register_profile(
 settings.load_profile("default")
 
 
+# They ask the same lines again and again, for rates and for volume: tracing each line, where others
+# cover it anyway, would make the whole suite take twice as long.
+UNTRACED = {
+    "test_no_false_negatives.py",
+    "test_rates.py",
+    "test_twins.py",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave coverage out where only volume is left to see."""
+    for item in items:
+        if item.path.name in UNTRACED:
+            item.add_marker(pytest.mark.no_cover)
+
+
 def pytest_report_header() -> str:
     seed = "of each test's own name" if "LSM_TEST_SEED" not in os.environ else "from LSM_TEST_SEED"
     where = Path(filters.__file__).parent

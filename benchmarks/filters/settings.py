@@ -60,6 +60,7 @@ SIZES = {
         strangers=100_000,
         many_strangers=200_000,
         timed_keys=20_000,
+        slow_keys=5_000,
         sweep_keys=20_000,
         at_least_seconds=0.001,
     ),
