@@ -22,6 +22,7 @@ from lsm.errors import (
     LockedError,
     NotADatabaseError,
     ReadOnlyError,
+    SyncError,
 )
 from lsm.iterators import Iterator, RawIterator
 from lsm.prefixed_db import PrefixedDB
@@ -46,6 +47,7 @@ __all__ = [
     "RawIterator",
     "ReadOnlyError",
     "Snapshot",
+    "SyncError",
     "WriteBatch",
     "__leveldb_version__",
     "__version__",

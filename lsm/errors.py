@@ -16,6 +16,10 @@ class IOError(Error, builtins.IOError):
     """The file system failed or refused; the message names the file and what was tried."""
 
 
+class SyncError(IOError):
+    """A file could not be synced: what the disk has is unknown, and a second try would not tell."""
+
+
 class CorruptionError(Error):
     """Bytes on disk are not what was written there; the message names file, place and remedy."""
 

@@ -1,0 +1,49 @@
+"""Why writing has stopped."""
+
+from __future__ import annotations
+
+import attrs
+
+from lsm.errors import Error, IOError, ReadOnlyError, SyncError
+from policies.errors import cause
+
+# What may pass: once it has, the same thing can be done again.
+_PASSING = (OSError, MemoryError, RecursionError)
+
+
+@attrs.frozen
+class Failure:
+    """What failed, in words: an exception would hold on to its frames, and so to the database.
+
+    After one that ``is_final`` nothing is known any more of what the disk has. After any other the
+    same can be tried again.
+    """
+
+    cause: str
+    number: int | None
+    is_final: bool
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """The failure that an exception stands for."""
+        number = error.errno if isinstance(error, OSError) else None
+        may_pass = isinstance(error, _PASSING) and not isinstance(error, SyncError)
+        return cls(cause(error), number, not may_pass)
+
+    def __str__(self) -> str:
+        return self.cause
+
+    def refusal(self, directory: str) -> Error:
+        """What to raise where something is to be written all the same."""
+        if self.is_final:
+            return ReadOnlyError(
+                f"{directory}: writing has stopped, reading goes on: {self.cause}; close the "
+                "database, mend the cause, and open it again"
+            )
+        message = (
+            f"writing waits, reading goes on: {self.cause}; the next write, or resume(), tries "
+            "again once the cause is mended"
+        )
+        if self.number is None:
+            return Error(f"{directory}: {message}")
+        return IOError(self.number, message, directory)

@@ -1,0 +1,69 @@
+"""Starting threads from anywhere: in a signal handler, in a finalizer, under an interruption."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+_PREFIX = "lsm-"  # of the names of threads
+_RETRY_SECONDS = 0.1
+
+Task = tuple[Callable[[], None], str, bool]
+
+
+class _Starter:
+    """One thread for the whole process, which starts all others.
+
+    ``Thread.start`` waits for the new thread in Python, and an interruption there can leave that
+    one waiting for good. To ask for a thread here is one call of C, and no interruption ever comes
+    to the thread that then starts it.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as in a forked child, which has no threads."""
+        self._tasks: SimpleQueue[Task] = SimpleQueue()
+        self._is_running = False
+
+    def run(self) -> None:
+        """Make sure that the thread runs."""
+        if not self._is_running:
+            threading.Thread(target=self._serve, name=f"{_PREFIX}starter", daemon=True).start()
+            self._is_running = True
+
+    def start(self, task: Callable[[], None], name: str, *, daemon: bool = True) -> None:
+        """Have a task run in a thread of its own; the process waits for it unless ``daemon``."""
+        self._tasks.put((task, name, daemon))
+
+    def _serve(self) -> None:
+        tasks = self._tasks
+        while True:
+            task, name, daemon = tasks.get()
+            while not _started(task, name, daemon):
+                time.sleep(_RETRY_SECONDS)
+            del task  # which holds a database
+
+
+def _started(task: Callable[[], None], name: str, daemon: bool) -> bool:
+    """Whether the system has let this thread start."""
+    try:
+        threading.Thread(target=task, name=_PREFIX + name, daemon=daemon).start()
+    except RuntimeError:  # as many threads as it allows
+        return False
+    return True
+
+
+STARTER = _Starter()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=STARTER.forget)
+
+
+def is_background() -> bool:
+    """Whether this is a thread of some database's."""
+    return threading.current_thread().name.startswith(_PREFIX)

@@ -1,0 +1,26 @@
+"""Changes of several places that nobody finds half done.
+
+Between two of its own instructions Python may raise an interruption, or run a signal handler or a
+finalizer. Within one call of a built-in function that calls built-in functions only it does not.
+So what has to change together is written down beforehand, as **steps**, and then taken by one such
+call. An iterator of steps is taken once, whoever comes first: to take it again does nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import starmap
+from operator import call
+from typing import Any, TypeAlias
+
+# A built-in function and its arguments. Those that are used here allocate nothing that the garbage
+# collector looks after: it would run finalizers. So ``operator.ior``, and not ``dict.update``.
+Step: TypeAlias = tuple[Callable[..., Any], Any] | tuple[Callable[..., Any], Any, Any]
+
+_drain = deque[Any](maxlen=0).extend
+
+
+def take(steps: Iterator[tuple[Any, ...]]) -> None:
+    """Take all steps that are left, in one call."""
+    _drain(starmap(call, steps))
