@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import iconcat, ior, itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sortedcontainers import SortedList
 
 from lsm.comparator import Comparator, OrderedKey
 from lsm.disk.keys import NEWEST, PUT, Entry, rank
+from lsm.steps import Step, take
+
+if TYPE_CHECKING:
+    from lsm.write_log import WriteLog
+
+_Found = TypeVar("_Found")
 
 _CHUNK = 64
 # What LevelDB's arena takes for an entry besides its key and value: version, lengths, skip list.
@@ -25,26 +33,38 @@ class Memtable:
     newest version of a key is found by its hash. With a comparator of the caller's, under which
     unequal bytes may be one key, every search goes by the order.
 
-    ``size`` counts as LevelDB does. A Python object has a header, so that small entries take up to
-    ten times that in memory.
+    All entries stand in one list as they came, and nothing ever takes one away. The order can be
+    made of it again, and is, if sorting or searching ended with an exception, whichever it was.
+
+    ``log`` is the one that has the same writes. ``size`` counts as LevelDB does. A Python object
+    has a header, so that small entries take up to ten times that in memory.
     """
 
-    def __init__(self, comparator: Comparator):
+    def __init__(self, comparator: Comparator, log: WriteLog | None = None):
+        self.log = log
+        self.size = 0
         self._wrap = comparator.wrap
         self._newest: dict[bytes, Entry] = {}
-        self._sorted: SortedList[Entry] = SortedList()
-        self._unsorted: list[Entry] = []
-        self._lock = threading.Lock()
-        self.size = 0
-        self.count = 0
+        self._entries: list[Entry] = []
+        # The order, and how many of the entries are in it: replaced together.
+        self._order: tuple[SortedList[Entry], int] = (SortedList(), 0)
+        self._in_use = False
+        # Reentrant for the sake of signal handlers and finalizers, which then find it in use.
+        self._lock = threading.RLock()
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return len(self._entries)
 
     def __bool__(self) -> bool:
-        return self.count > 0
+        return bool(self._entries)
 
     def apply(self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Add operations that are in a log already."""
-        size = sum(len(key) + len(value or b"") for key, value in operations)
-        self.add(self.prepare(sequence, operations), size)
+        entries = self.prepare(sequence, operations)
+        self.grow(len(entries), sum(len(key) + len(value or b"") for key, value in operations))
+        take(iter(self.steps(entries)))
 
     def prepare(
         self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]
@@ -62,14 +82,26 @@ class Memtable:
             version -= _SEQUENCE_STEP
         return entries
 
-    def add(self, entries: list[Entry], size: int) -> None:
-        """Add prepared entries whose keys and values have so many bytes."""
-        if self._wrap is None:
-            self._newest.update(zip(map(_key_of, entries), entries, strict=True))
-        with self._lock:
-            self._unsorted += entries
-        self.size += size + _ENTRY_BYTES * len(entries)
-        self.count += len(entries)
+    def steps(self, entries: list[Entry]) -> tuple[Step, ...]:
+        """The steps that add prepared entries. The first may be repeated, the last may not."""
+        add: Step = (iconcat, self._entries, entries)
+        if self._wrap is not None:
+            return (add,)
+        newest = dict(zip(map(_key_of, entries), entries, strict=True))
+        return ((ior, self._newest, newest), add)
+
+    def has_room(self, size: int) -> bool:
+        """Whether it has not reached this size, and its log can be written."""
+        return self.size <= size and (self.log is None or not self.log.is_torn)
+
+    def ends_with(self, entries: list[Entry]) -> bool:
+        """Whether these, which are prepared for it, were added last."""
+        return bool(self._entries) and self._entries[-1] is entries[-1]
+
+    def grow(self, count: int, size: int) -> None:
+        """Count so many entries in, whose keys and values have so many bytes."""
+        added = size + _ENTRY_BYTES * count
+        self.size += added
 
     def find(self, key: OrderedKey, oldest: int) -> Entry | None:
         """The key's newest version whose rank is this or higher, tombstones included."""
@@ -77,53 +109,54 @@ class Memtable:
             entry = self._newest.get(key)
             if entry is None or entry[1] >= oldest:
                 return entry
-        with self._lock:
-            entries = self._settled()
-            at = entries.bisect_left((key, oldest))
-            if at < len(entries) and entries[at][0] == key:
-                found: Entry = entries[at]
-                return found
-        return None
 
-    def has(self, key: OrderedKey) -> bool:
-        """Whether there is any version of the key."""
-        return self.find(key, NEWEST) is not None
+        def first(entries: SortedList[Entry]) -> Entry | None:
+            at = entries.bisect_left((key, oldest))
+            return entries[at] if at < len(entries) and entries[at][0] == key else None
+
+        return self._ask(first)
 
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries from a key on, or from the first one."""
-        bound: tuple[OrderedKey, int] | None = None if start is None else (start, NEWEST)
-        while True:
-            with self._lock:
-                entries = self._settled()
-                at = 0 if bound is None else entries.bisect_left(bound)
-                chunk = list(entries.islice(at, at + _CHUNK))
-            if not chunk:
-                return
+        bound: tuple[Any, ...] = () if start is None else (start, NEWEST)
+        while chunk := self._ask(partial(_chunk_from, bound)):
             yield chunk
             key, version, _ = chunk[-1]
             bound = (key, version + 1)
 
     def descending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries up to a key, or to the last one; the last chunk first."""
-        bound: tuple[OrderedKey, int] | None = None if start is None else (start, 1)
-        while True:
-            with self._lock:
-                entries = self._settled()
-                end = len(entries) if bound is None else entries.bisect_left(bound)
-                chunk = list(entries.islice(max(0, end - _CHUNK), end))
-            if not chunk:
-                return
+        bound: tuple[Any, ...] | None = None if start is None else (start, 1)
+        while chunk := self._ask(partial(_chunk_before, bound)):
             yield chunk
             bound = chunk[0][:2]
 
     def entries(self) -> list[Entry]:
         """All entries in order."""
-        with self._lock:
-            return list(self._settled())
+        found: list[Entry] = self._ask(list)
+        return found
 
-    def _settled(self) -> SortedList[Entry]:
-        """The entries in order, those included that were added lately."""
-        if self._unsorted:
-            added, self._unsorted = self._unsorted, []
-            self._sorted.update(added)
-        return self._sorted
+    def _ask(self, question: Callable[[SortedList[Entry]], _Found]) -> _Found:
+        """What somebody finds in the order, which takes in first what was added of late."""
+        with self._lock:
+            if self._in_use:  # by whom this one interrupts; or whoever used it was interrupted
+                self._order = (SortedList(), 0)
+            self._in_use = True
+            order, count = self._order
+            if count < len(self._entries):
+                added = self._entries[count:]
+                order.update(added)
+                self._order = (order, count + len(added))
+            found = question(order)
+            self._in_use = False
+            return found
+
+
+def _chunk_from(bound: tuple[Any, ...], entries: SortedList[Entry]) -> list[Entry]:
+    at = entries.bisect_left(bound) if bound else 0
+    return list(entries.islice(at, at + _CHUNK))
+
+
+def _chunk_before(bound: tuple[Any, ...] | None, entries: SortedList[Entry]) -> list[Entry]:
+    end = len(entries) if bound is None else entries.bisect_left(bound)
+    return list(entries.islice(max(0, end - _CHUNK), end))
