@@ -15,16 +15,29 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import attrs
 
 from lsm import locks
 from lsm.errors import IOError
+from lsm.syncing import surely
 
 Data = bytes | bytearray | memoryview
 
 BUFFER_BYTES = 1 << 16
+
+
+class Placed(NamedTuple):
+    """Bytes, and where in a file they belong. To write them twice is to write them once."""
+
+    offset: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        """Where the byte behind them belongs."""
+        return self.offset + len(self.data)
 
 
 class WritableFile(Protocol):
@@ -38,8 +51,12 @@ class WritableFile(Protocol):
     def size(self) -> int:
         """How many bytes were appended without failure, those in a buffer included."""
 
-    def append(self, data: Data) -> None:
-        """Add bytes at the end. After a failure any part of them may be there: see truncate."""
+    def append(self, data: Data | Placed) -> None:
+        """Add bytes at the end. After a failure any part of them may be there: see truncate.
+
+        A file with small appends takes placed bytes, too, and writes them where they belong, at
+        its end or over bytes that it has: whoever was interrupted while appending can do it again.
+        """
 
     def sync(self) -> None:
         """Return when all that was appended survives a loss of power.
@@ -130,15 +147,18 @@ class Storage(Protocol):
             file = self.create(temporary)
             try:
                 file.append(data)
-                file.sync()
-            finally:
-                file.close()
+                surely(file.sync)
+            except BaseException:
+                with contextlib.suppress(IOError):
+                    file.close()
+                raise
+            file.close()
             self.rename(temporary, path)
         except IOError:
             with contextlib.suppress(IOError):
                 self.remove(temporary)
             raise
-        self.sync_directory(os.path.dirname(path) or ".")
+        surely(lambda: self.sync_directory(os.path.dirname(path) or "."))
 
 
 def failed(error: OSError, what: str, path: str, new: str | None = None) -> IOError:
@@ -194,9 +214,7 @@ class FileSystem(Storage):
     def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
         with trying("create the file", path):
             raw = open(path, "wb", buffering=0)  # noqa: SIM115 - the file closes it
-        if small_appends:
-            return _File(raw, path, _write_keeping_the_gil(), buffer_bytes=0)
-        return _File(raw, path, os.write, BUFFER_BYTES)
+        return _LogFile(raw, path) if small_appends else _File(raw, path)
 
     def read(self, path: str) -> bytes:
         with trying("read the file", path), open(path, "rb", buffering=0) as file:
@@ -232,20 +250,20 @@ class FileSystem(Storage):
 
 
 class _File:
-    """A file being written, through a buffer of so many bytes."""
+    """A file being written, through a buffer."""
 
-    def __init__(
-        self, raw: io.FileIO, path: str, write: Callable[[int, Data], int], buffer_bytes: int
-    ):
+    def __init__(self, raw: io.FileIO, path: str):
         self.path = path
         self.size = 0
         self._raw = raw
-        self._write = write
+        self._write: Callable[[int, Data], int] = os.write
         self._buffer = bytearray()
-        self._buffer_bytes = buffer_bytes
+        self._buffer_bytes = BUFFER_BYTES
         self._written = 0  # the file's length; after a failed append it may exceed ``size``
 
-    def append(self, data: Data) -> None:
+    def append(self, data: Data | Placed) -> None:
+        if isinstance(data, Placed):
+            raise TypeError(f"{self.path} is written through a buffer, which takes no placed bytes")
         if len(self._buffer) + len(data) >= self._buffer_bytes:
             self._flush()
         if len(data) >= self._buffer_bytes:
@@ -296,9 +314,37 @@ class _File:
                 self._written += done
                 rest = rest[done:]
         except OSError as error:
-            done = self._written - start
-            what = f"write {len(data)} bytes at byte {start} of the file (it took {done})"
-            raise failed(error, what, self.path) from error
+            raise self._unwritten(error, len(data), start, self._written - start) from error
+
+    def _unwritten(self, error: OSError, length: int, start: int, done: int) -> IOError:
+        what = f"write {length} bytes at byte {start} of the file (it took {done})"
+        return failed(error, what, self.path)
+
+
+class _LogFile(_File):
+    """A file whose appends go to the system at once, each to its place."""
+
+    def __init__(self, raw: io.FileIO, path: str):
+        super().__init__(raw, path)
+        self._write_at = _write_keeping_the_gil()
+
+    def append(self, data: Data | Placed) -> None:
+        offset, rest = data if isinstance(data, Placed) else (self.size, data)
+        at, end, descriptor = offset, offset + len(rest), self._raw.fileno()
+        try:
+            while at < end:
+                at += self._write_at(descriptor, rest[at - end :] if at > offset else rest, at)
+        except OSError as error:
+            raise self._unwritten(error, end - offset, offset, at - offset) from error
+        if end > self.size:
+            self.size = end
+
+    def truncate(self, length: int) -> None:
+        if not 0 <= length <= self.size:
+            raise ValueError(f"{self.path} cannot be cut to {length} bytes: it has {self.size}")
+        with trying(f"cut the file to {length} bytes", self.path):
+            os.ftruncate(self._raw.fileno(), length)
+        self.size = length
 
 
 def _sync(descriptor: int) -> None:
@@ -316,26 +362,34 @@ def _sync(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
-def _write_keeping_the_gil() -> Callable[[int, Data], int]:
-    """os.write for short data: it keeps the GIL, and a thread that is busy cannot take it.
+def _write_keeping_the_gil() -> Callable[[int, Data, int], int]:
+    """os.pwrite for short data: it keeps the GIL, and a thread that is busy cannot take it.
 
     A write to the page cache takes about 2 us. Beside one busy thread, getting the GIL back after
-    os.write takes that thread's switch interval, 5 ms.
+    os.pwrite takes that thread's switch interval, 5 ms.
     """
     try:
         import ctypes
 
-        write = ctypes.PyDLL(None, use_errno=True).write
+        library = ctypes.PyDLL(None, use_errno=True)
+        # Where a plain ``pwrite`` takes offsets of 32 bits, there is another one beside it.
+        write = getattr(library, "pwrite64", None) or library.pwrite
     except (ImportError, OSError, AttributeError, TypeError):  # as on Windows
-        return os.write
-    write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+        return getattr(os, "pwrite", _seek_and_write)
+    write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64)
     write.restype = ctypes.c_ssize_t
 
-    def write_some(descriptor: int, data: Data) -> int:
-        while (done := write(descriptor, bytes(data), len(data))) < 0:
+    def write_some(descriptor: int, data: Data, offset: int) -> int:
+        while (done := write(descriptor, bytes(data), len(data), offset)) < 0:
             number = ctypes.get_errno()
             if number != errno.EINTR:
                 raise OSError(number, os.strerror(number))
         return int(done)
 
     return write_some
+
+
+def _seek_and_write(descriptor: int, data: Data, offset: int) -> int:  # pragma: no cover
+    """os.pwrite where there is none; one thread writes a file at a time."""
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.write(descriptor, data)

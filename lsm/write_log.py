@@ -2,47 +2,88 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from lsm.disk import filenames
-from lsm.disk.log import LogWriter
+from lsm.errors import IOError
+from lsm.kernels.python.log_encoding import BLOCK_BYTES, frame
+from lsm.storage import Placed
+from lsm.syncing import surely
 
 if TYPE_CHECKING:
     from lsm.storage import Storage, WritableFile
 
 
 class WriteLog:
-    """One log file, from its creation on. Its name is durable before it takes a record."""
+    """One log file, from its creation on. Its name is durable before it takes a record.
 
-    def __init__(self, storage: Storage, directory: str, number: int):
+    ``end`` is where the last record ends that counts, and where the next one goes. A log that
+    ``is_torn`` has part of a record behind that, and takes no more; cutting it off there and then
+    might hit a record that a signal handler has written meanwhile.
+
+    ``before`` is the log that this one follows: it is synced and closed first, because a synced
+    write to this one must not outlive an unsynced one to that.
+    """
+
+    def __init__(
+        self, storage: Storage, directory: str, number: int, before: WriteLog | None = None
+    ):
         self.number = number
-        path = f"{directory}/{filenames.log_name(number)}"
-        self._file: WritableFile = storage.create(path, small_appends=True)
+        self.end = 0
+        self.is_torn = False
+        self._is_finished = False
+        self._before = before
+        self._storage = storage
+        self._path = f"{directory}/{filenames.log_name(number)}"
+        self._file: WritableFile = storage.create(self._path, small_appends=True)
         try:
-            storage.sync_directory(directory)
+            surely(lambda: storage.sync_directory(directory))
         except BaseException:
             self._file.close()
             raise
-        self._records = LogWriter(self._file)
 
-    @property
-    def size(self) -> int:
-        """The bytes of the file."""
-        return self._file.size
+    def place(self, record: bytes) -> Placed:
+        """The bytes to append for the record that comes next, at their place."""
+        end = self.end
+        return Placed(end, frame(record, end % BLOCK_BYTES))
 
-    def append(self, record: bytes) -> None:
-        """Hand a record to the system; if that fails, ``take_back`` what it took."""
-        self._records.add(record)
+    def append(self, placed: Placed) -> None:
+        """Hand a record to the system; until ``end`` is behind it, that can be done again."""
+        if self._before is not None:
+            self.begin()
+        self._file.append(placed)
 
-    def take_back(self, size: int) -> None:
-        """Cut the file where a record ended: behind a torn one the next would not be found."""
-        self._file.truncate(size)
-        self._records = LogWriter(self._file, size)
+    def begin(self) -> None:
+        """Finish the log before this one."""
+        before = self._before
+        if before is not None:
+            if not before._is_finished:
+                before.sync()
+                before._is_finished = True
+            before.close()
+            self._before = None
 
     def sync(self) -> None:
         """Return when all records survive the loss of power. After a failure there is no retry."""
-        self._file.sync()
+        surely(self._file.sync)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and that of the log before it."""
+        if self._before is not None:
+            self._before.close()
+        if self.is_torn:
+            self.cut()
         self._file.close()
+
+    def cut(self) -> None:
+        """Cut a torn record off, if possible, when nobody writes any more. Readers know such."""
+        with contextlib.suppress(IOError, ValueError):  # or the file is closed already
+            self._file.truncate(self.end)
+
+    def abandon(self) -> None:
+        """Close and remove a log that nobody has written to."""
+        self._before = None
+        with contextlib.suppress(IOError):
+            self._file.close()
+            self._storage.remove(self._path)

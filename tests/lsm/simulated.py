@@ -21,7 +21,16 @@ import attrs
 
 from lsm.errors import IOError
 from lsm.locks import locked
-from lsm.storage import BUFFER_BYTES, Data, Lock, Mapped, Storage, WritableFile, trying
+from lsm.storage import (
+    BUFFER_BYTES,
+    Data,
+    Lock,
+    Mapped,
+    Placed,
+    Storage,
+    WritableFile,
+    trying,
+)
 
 _DIRECTORY_MUTATIONS = {"make_directory", "remove_directory", "sync_directory"}
 MUTATIONS = {"append", "create", "remove", "rename", "sync", "truncate"} | _DIRECTORY_MUTATIONS
@@ -401,8 +410,13 @@ class _WritableFile:
         self._buffer_bytes = buffer_bytes
         self._closed = False
 
-    def append(self, data: Data) -> None:
+    def append(self, data: Data | Placed) -> None:
         with self._operation("append") as fault:
+            if isinstance(data, Placed):
+                assert not self._buffer_bytes, "only a file with small appends takes placed bytes"
+                assert data.offset <= len(self._file.data), "a hole in a log"
+                del self._file.data[data.offset :]
+                data = data.data
             if fault:
                 if fault.partial:
                     self._flush()
