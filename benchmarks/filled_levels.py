@@ -79,9 +79,8 @@ def tables_per_level(db: lsm.DB) -> list[int]:
 def _place(store: Store, level: int, pairs: Sequence[Pair]) -> None:
     """Write sorted pairs as a level's tables, and let readers see them."""
     installer, edit = store.installer, Edit()
-    with store.mutex:
-        assert store.view is not None
-        version, first = store.view.version, store.last_visible + 1
+    assert store.view is not None
+    version, first = store.view.version, store.last_visible + 1
     entries = [(key, rank(first + at, PUT), value) for at, (key, value) in enumerate(pairs)]
     beneath = Beneath(version, level)
     outputs = [
@@ -89,9 +88,7 @@ def _place(store: Store, level: int, pairs: Sequence[Pair]) -> None:
         for some in _cut(entries, store.options.max_file_size)
     ]
     files = installer.add(edit, level, outputs)
-    with store.mutex:
-        store.writer.last_sequence = first + len(entries) - 1
-        store.visible = rank(store.writer.last_sequence)
+    store.visible = rank(first + len(entries) - 1)
     installer.install(edit, files)
 
 

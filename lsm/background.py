@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,17 +15,18 @@ from lsm import compaction, picking
 from lsm.compaction import Beneath, Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
 from lsm.options import LEVELS
+from lsm.starter import STARTER
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
+    from lsm.disk.keys import Entry
     from lsm.picking import Plan
     from lsm.store import Store
+    from lsm.tables import TableFile
     from lsm.version import Version
 
 # LevelDB's: a new table may go this deep at once if nothing there overlaps it.
 DEEPEST_FLUSH = 2
-
-_PREFIX = "lsm-"  # of the names of threads
 
 
 @attrs.define(eq=False)
@@ -34,7 +36,18 @@ class ManualCompaction:
     level: int
     low: OrderedKey | None
     high: OrderedKey | None
-    done: bool = False
+    is_done: bool = False
+
+
+class _Worker:
+    """A thread that is there as long as there is work of one kind."""
+
+    def __init__(self, name: str, has_work: Callable[[], bool], work: Callable[[], None]):
+        self.name = name
+        self.has_work = has_work
+        self.work = work
+        # Held by the thread that works, so that there is one at most, however many were started.
+        self.busy = threading.Lock()
 
 
 class Background:
@@ -47,42 +60,49 @@ class Background:
     def __init__(self, store: Store):
         self._store = store
         self._manual: deque[ManualCompaction] = deque()
-        self._flusher: threading.Thread | None = None
-        self._compactor: threading.Thread | None = None
+        self._lock = threading.Lock()  # for its own threads: no interruption comes to them
         self._deep_flush = False
         self._compacting = False
-
-    @property
-    def threads(self) -> list[threading.Thread]:
-        """The threads that run now."""
-        return [each for each in (self._flusher, self._compactor) if each is not None]
+        self._workers = (
+            _Worker("flush", self._has_flush, self._flush),
+            _Worker("compaction", self._has_compaction, self._compact),
+        )
 
     def schedule(self) -> None:
-        """Start the threads that have something to do; with the mutex held."""
-        if self._must_stop():
-            return
-        if self._flusher is None and self._has_flush():
-            self._flusher = _started(self._flush_all, "flush")
-        if self._compactor is None and self._has_compaction():
-            self._compactor = _started(self._compact_all, "compaction")
+        """Have threads started that have something to do."""
+        for worker in self._workers:
+            if not worker.busy.locked() and not self._must_stop() and worker.has_work():
+                STARTER.start(partial(self._run, worker), worker.name)
 
     def compact_level(self, manual: ManualCompaction) -> None:
         """Return when a manual compaction is done."""
         store = self._store
-        with store.mutex:
-            self._manual.append(manual)
-            self.schedule()
-            while not manual.done:
-                store.check_writable()
-                store.changed.wait()
+        tried = store.retry_once(False)
+        self._manual.append(manual)
+        while True:
+            ticket = store.changed.ticket()
+            if manual.is_done:
+                return
+            store.check_writable()
+            store.retry_once(tried)
+            ticket.wait()
 
     def wait_until_idle(self) -> None:
-        """Return when nothing is left to do; with the mutex held."""
+        """Return when nothing is left to do."""
         while not self._must_stop():
+            ticket = self._store.changed.ticket()
             self.schedule()
-            if not self.threads:
+            if not any(each.busy.locked() or each.has_work() for each in self._workers):
                 return
-            self._store.changed.wait()
+            ticket.wait()
+
+    def wait_until_ended(self) -> None:
+        """Return when no thread works any more, which has to have been told to stop."""
+        while True:
+            ticket = self._store.changed.ticket()
+            if not any(each.busy.locked() for each in self._workers):
+                return
+            ticket.wait()
 
     def _must_stop(self) -> bool:
         store = self._store
@@ -94,56 +114,72 @@ class Background:
 
     def _has_compaction(self) -> bool:
         store = self._store
-        if store.view is None or self._deep_flush:
+        view = store.view
+        if view is None or self._deep_flush:
             return False
-        return bool(self._manual) or picking.fullest(store.view.version, store.options)[1] >= 1
+        return bool(self._manual) or picking.fullest(view.version, store.options)[1] >= 1
 
-    def _flush_all(self) -> None:
-        self._run("_flusher", self._has_flush, self._flush)
-
-    def _compact_all(self) -> None:
-        self._run("_compactor", self._has_compaction, self._compact)
-
-    def _run(self, thread: str, has_work: Callable[[], bool], work: Callable[[], None]) -> None:
-        store = self._store
-        error: BaseException | None = None
-        while error is None:
-            with store.mutex:
-                if self._must_stop() or not has_work():
-                    break
+    def _run(self, worker: _Worker) -> None:
+        """Work, unless another thread does, until there is nothing left to do."""
+        while self._is_due(worker) and worker.busy.acquire(blocking=False):
             try:
-                work()
-                # Only now: as long as it ran it held the version it began with.
-                store.installer.remove_obsolete_files()
-            except BaseException as raised:
-                error = raised
-        with store.mutex:
-            setattr(self, thread, None)
-            if error is not None:
-                self._compacting = self._deep_flush = False
-                if not isinstance(error, StoppedError):
-                    store.fail(error)
-            elif not self._must_stop():
-                self.schedule()  # what came up since it was found that there is no work
-            store.changed.notify_all()
+                while self._is_due(worker):
+                    self._work(worker)
+            finally:
+                worker.busy.release()
+                self._store.changed.turn()
+            # What came up since it was found that there is no work is looked for once more.
+
+    def _is_due(self, worker: _Worker) -> bool:
+        return not self._must_stop() and worker.has_work()
+
+    def _work(self, worker: _Worker) -> None:
+        installer = self._store.installer
+        try:
+            worker.work()
+            # Only now: as long as it ran it held the version it began with.
+            installer.remove_obsolete_files()
+        except BaseException as error:
+            installer.give_up()
+            with self._lock:
+                if worker.name == "flush":
+                    self._deep_flush = False
+                else:
+                    self._compacting = False
+            if not isinstance(error, StoppedError):
+                self._store.fail(error)
+        self.schedule()
+        self._store.changed.turn()
 
     # -- Flushing --------------------------------------------------------------------------
 
     def _flush(self) -> None:
         """Write the oldest memtable to a table, and drop its log."""
         start, store = time.perf_counter(), self._store
-        with store.mutex:
-            assert store.view is not None
-            assert store.writer.log is not None
-            memtable = store.view.memtables[-1]
-            edit = Edit(log_number=store.writer.log.number)
-        entries = memtable.entries()
-        with store.mutex:
-            assert store.view is not None
-            version = store.view.version
+        view = store.view
+        if view is None:
+            return
+        *_, successor, memtable = view.memtables
+        assert successor.log is not None
+        edit = Edit(log_number=successor.log.number)
+        files = []
+        if entries := memtable.entries():
+            files = self._write(edit, entries)
+        store.installer.install(edit, files, flushed=memtable)
+        self._deep_flush = False
+        store.work.flushes += 1
+        store.work.flush_seconds += time.perf_counter() - start
+
+    def _write(self, edit: Edit, entries: list[Entry]) -> list[TableFile]:
+        """Have an edit add a table of entries, as deep as it may go."""
+        with self._lock:
+            view = self._store.view
+            if view is None:
+                raise StoppedError
+            version = view.version
             level = self._level_for(version, entries[0][0], entries[-1][0])
             self._deep_flush = level > 0
-        installer = store.installer
+        installer = self._store.installer
         output = compaction.write_table(
             installer.workshop,
             installer.new_number(),
@@ -151,14 +187,7 @@ class Background:
             entries,
             Beneath(version, level),
         )
-        files = installer.add(edit, level, [output])
-        installer.install(edit, files, flushed=memtable)
-        with store.mutex:
-            self._deep_flush = False
-            store.work.flushes += 1
-            store.work.flush_seconds += time.perf_counter() - start
-            self.schedule()
-            store.changed.notify_all()
+        return installer.add(edit, level, [output])
 
     def _level_for(self, version: Version, low: OrderedKey, high: OrderedKey) -> int:
         if self._compacting:
@@ -171,39 +200,35 @@ class Background:
     def _compact(self) -> None:
         """Do the manual compaction that waits longest, or the one that is due."""
         start, store = time.perf_counter(), self._store
-        with store.mutex:
-            if self._deep_flush or store.view is None:
+        with self._lock:
+            view = store.view
+            if self._deep_flush or view is None:
                 return
             manual = self._manual[0] if self._manual else None
-            plan = self._plan(store.view.version, manual)
-            if plan is None:
-                if manual is not None:
-                    manual.done = True
-                    self._manual.popleft()
-                    store.changed.notify_all()
-                return
-            self._compacting = True
-            oldest = store.oldest_sequence()
+            plan = self._plan(view.version, manual)
+            self._compacting = plan is not None
+        if plan is None:
+            if manual is not None:
+                self._manual.popleft()
+                manual.is_done = True
+            return
+        oldest = store.oldest_sequence()
         if manual is None and plan.is_move(store.options):
             self._move(plan)
         else:
             self._rewrite(plan, oldest, start)
-        with store.mutex:
-            self._compacting = False
-            if manual is not None:
-                manual.low = max(table.high for table in plan.upper)
-                # Level 0 goes down at once, and what is flushed meanwhile was not asked for.
-                manual.done = manual.level == 0
-            self.schedule()
-            store.changed.notify_all()
+        self._compacting = False
+        if manual is not None:
+            manual.low = max(table.high for table in plan.upper)
+            if manual.level == 0:  # which goes down at once; what is flushed now was not asked for
+                self._manual.popleft()
+                manual.is_done = True
 
     def _plan(self, version: Version, manual: ManualCompaction | None) -> Plan | None:
         store = self._store
         if manual is None:
             pointers = store.manifest.compact_pointers
             return picking.pick(version, store.options, pointers, store.comparator)
-        if manual.done:
-            return None
         return picking.pick_range(version, manual.level, manual.low, manual.high, store.options)
 
     def _move(self, plan: Plan) -> None:
@@ -259,14 +284,3 @@ def _edit_of(plan: Plan) -> Edit:
         compact_pointers=[(plan.level, plan.pointer)],
         deleted=[(table.level, table.number) for table in plan.inputs],
     )
-
-
-def is_background() -> bool:
-    """Whether this is a thread of some database's."""
-    return threading.current_thread().name.startswith(_PREFIX)
-
-
-def _started(target: Callable[[], None], name: str) -> threading.Thread:
-    thread = threading.Thread(target=target, name=_PREFIX + name, daemon=True)
-    thread.start()
-    return thread

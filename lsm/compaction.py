@@ -6,6 +6,7 @@ whatever else can read and write the files.
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +17,7 @@ from lsm.disk import filenames
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import Entry, rank
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
+from lsm.errors import IOError
 from lsm.kernels.python import merge
 from lsm.tables import TableFile, open_table
 
@@ -101,7 +103,8 @@ def run(job: Job) -> list[Output]:
             writer.add(_survivors(job, window))
         return writer.finish()
     except BaseException:
-        writer.abandon()
+        with contextlib.suppress(IOError):
+            writer.abandon()
         raise
 
 
@@ -121,7 +124,8 @@ def write_table(
             at = builder.add_block(entries, at)
         return Output(number, builder.finish())
     except BaseException:
-        builder.abandon()
+        with contextlib.suppress(IOError):  # such as that there is no room for what is left
+            builder.abandon()
         raise
 
 

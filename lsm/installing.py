@@ -13,6 +13,7 @@ from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.disk.table_builder import TableFormat
 from lsm.errors import IOError
+from lsm.syncing import surely
 from lsm.tables import TableFile
 from lsm.view import View
 
@@ -31,7 +32,10 @@ class Installer:
         options = store.options
         self._store = store
         self._lock = threading.Lock()
-        self._pending: set[int] = set()
+        # The thread that writes a table, by the table's number.
+        self._pending: dict[int, int] = {}
+        # Of tables that an edit names which may or may not have reached the manifest.
+        self._in_doubt: set[int] = set()
         self.workshop = Workshop(
             storage=store.storage,
             directory=store.directory,
@@ -49,7 +53,7 @@ class Installer:
     def new_number(self) -> int:
         """The number of a table that is about to be written, which nobody removes meanwhile."""
         number = self._store.manifest.new_file_number()
-        self._pending.add(number)
+        self._pending[number] = threading.get_ident()
         return number
 
     def add(self, edit: Edit, level: int, outputs: list[Output]) -> list[TableFile]:
@@ -76,28 +80,34 @@ class Installer:
         """Make an edit durable, and the version it leads to the one that readers see."""
         store = self._store
         with self._lock:
-            if store.failure is not None:
-                raise StoppedError  # behind a torn record of the manifest nothing would be found
-            try:
-                if edit.added:
-                    store.storage.sync_directory(store.directory)
-                store.manifest.last_sequence = store.last_visible
-                version = store.manifest.apply(edit, files)
-            except BaseException as error:
-                with store.mutex:
-                    store.fail(error)
-                raise
-            with store.mutex:
-                self._pending.difference_update(file.number for file in files)
+            if store.failure is not None and store.failure.is_final:
+                raise StoppedError  # nothing is known of what the manifest has
+            self._in_doubt.update(file.number for file in files)
+            if edit.added:
+                surely(lambda: store.storage.sync_directory(store.directory))
+            store.manifest.last_sequence = store.last_visible
+            version = store.manifest.apply(edit, files)
+            with store.writer.lock:
                 if store.view is not None:
                     memtables = tuple(each for each in store.view.memtables if each is not flushed)
                     store.view = View(memtables, version)
+            for number in self._in_doubt:  # a manifest begun anew names none that was given up
+                self._pending.pop(number, None)
+            self._in_doubt.clear()
+
+    def give_up(self) -> None:
+        """Remove the tables that this thread has written and not installed."""
+        thread = threading.get_ident()
+        for number in [each for each, writer in self._pending.copy().items() if writer == thread]:
+            if number not in self._in_doubt:
+                self._remove(filenames.table_name(number))
+                self._pending.pop(number, None)
 
     def remove_obsolete_files(self) -> None:
         """Remove what no version, no reader and no thread needs any more."""
         store = self._store
         with self._lock:
-            if store.failure is not None:
+            if store.failure is not None:  # what is in doubt stays
                 return
             try:
                 names = store.storage.list(store.directory)
@@ -106,7 +116,7 @@ class Installer:
                 return
             # After the list: a table in it that is being written is among the pending ones, and
             # none can become live as long as nobody else has the lock.
-            live = store.manifest.live_files() | set(self._pending)
+            live = store.manifest.live_files() | set(self._pending.copy())
             for name in names:
                 parsed = filenames.parse(name)
                 if parsed is not None and self._is_obsolete(*parsed, live):

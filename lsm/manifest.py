@@ -14,6 +14,7 @@ from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader, LogWriter
 from lsm.errors import ComparatorError, CorruptionError, IOError
 from lsm.options import LEVELS
+from lsm.syncing import surely
 from lsm.tables import TableFile
 from lsm.version import PlacedTable, Version
 
@@ -27,7 +28,7 @@ _ADVICE = "lsm.repair_db() makes a new manifest of the tables that are there"
 class Manifest:
     """The current version, the counters every file and write draws from, and the file they are in.
 
-    Changes are made one at a time by whoever holds the database's mutex.
+    Changes are made one at a time by whoever holds the installer's lock.
     """
 
     def __init__(self, storage: Storage, directory: str, comparator: Comparator):
@@ -37,15 +38,15 @@ class Manifest:
         self._file: WritableFile | None = None
         self._log: LogWriter | None = None
         self._number_lock = threading.Lock()
-        self._live: weakref.WeakSet[Version] = weakref.WeakSet()
+        # By references that leave by themselves, in one call of C: no interruption is lost in it.
+        self._live: dict[weakref.ref[Version], None] = {}
         self.number = 0
         self.next_file_number = 2
         self.last_sequence = 0
         self.log_number = 0
         self.previous_log_number = 0
         self.compact_pointers: dict[int, bytes] = {}
-        self.current = Version.empty()
-        self._live.add(self.current)
+        self._install(Version.empty())
 
     @classmethod
     def create(cls, storage: Storage, directory: str, comparator: Comparator) -> None:
@@ -106,7 +107,9 @@ class Manifest:
         """Write an edit, synced, and make the version it leads to the current one.
 
         ``files`` are those of the tables it adds that are open or known already. After an error
-        the manifest must not be written any more: what it holds is then unknown.
+        nobody knows whether the manifest holds the edit. Unless it is a SyncError the next edit
+        goes to a new one, which begins with what was there before; until then no table that the
+        edit adds may be removed.
         """
         known = {file.number: file for file in files}
         if edit.log_number is None:
@@ -129,30 +132,47 @@ class Manifest:
 
     def live_files(self) -> set[int]:
         """The numbers of all tables that somebody may still read."""
-        return {table.number for version in list(self._live) for table in version.tables()}
+        versions = [reference() for reference in self._live.copy()]
+        return {table.number for version in versions if version for table in version.tables()}
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; once closed, do nothing."""
         if self._file is not None:
-            self._file.close()
-            self._file = self._log = None
+            try:
+                self._file.close()
+            finally:
+                self._file = self._log = None
 
     def _write(self, edit: Edit) -> None:
         """Append to the manifest; with the first edit after opening, begin a new one."""
-        if self._log is not None and self._file is not None:
-            self._log.add(edit.encode())
-            self._file.sync()
-            return
+        try:
+            if self._log is None or self._file is None:
+                self._begin(edit)
+            else:
+                self._log.add(edit.encode())
+                surely(self._file.sync)
+        except BaseException:
+            with contextlib.suppress(IOError):  # what is left in a buffer counts no more
+                self.close()
+            raise
+
+    def _begin(self, edit: Edit) -> None:
+        """Write a new manifest of the current state and an edit, and have CURRENT name it."""
         number = self.new_file_number()
         edit.next_file_number = self.next_file_number
         file = self._storage.create(f"{self._directory}/{filenames.manifest_name(number)}")
-        self._file, self._log = file, LogWriter(file)
-        self._log.add(self._snapshot().encode())
-        self._log.add(edit.encode())
-        file.sync()
-        self._storage.sync_directory(self._directory)
-        _set_current(self._storage, self._directory, number)
-        self.number = number
+        try:
+            log = LogWriter(file)
+            log.add(self._snapshot().encode())
+            log.add(edit.encode())
+            surely(file.sync)
+            surely(lambda: self._storage.sync_directory(self._directory))
+            _set_current(self._storage, self._directory, number)
+        except BaseException:
+            with contextlib.suppress(IOError):
+                file.close()
+            raise
+        self._file, self._log, self.number = file, log, number
 
     def _snapshot(self) -> Edit:
         """The current state as one edit."""
@@ -166,7 +186,7 @@ class Manifest:
         )
 
     def _install(self, version: Version) -> Version:
-        self._live.add(version)
+        self._live[weakref.ref(version, self._live.pop)] = None
         self.current = version
         return version
 
@@ -229,6 +249,7 @@ class Manifest:
 
 
 def _set_current(storage: Storage, directory: str, number: int) -> None:
+    """Have CURRENT name this manifest, in one durable step."""
     storage.replace(
         f"{directory}/{filenames.CURRENT}",
         f"{filenames.manifest_name(number)}\n".encode(),

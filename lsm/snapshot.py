@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,16 +25,14 @@ class Snapshot(Ranges):
     let go of it. Iterators made from it stay as they are.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_keep", "_oldest", "_prefix", "_store")
+    __slots__ = ("__weakref__", "_keep", "_oldest", "_prefix", "_store")
 
     def __init__(self, store: Store, prefix: bytes | None, keep: object):
         store.check_open("Cannot operate on closed LevelDB database")
-        sequence = store.take_snapshot()
         self._store: Store | None = store
         self._keep: object = keep
         self._prefix = prefix
-        self._oldest = rank(sequence)
-        self._finalizer = weakref.finalize(self, store.release_snapshot, sequence)
+        self._oldest = rank(store.take_snapshot(self))
 
     def get(
         self,
@@ -55,6 +52,9 @@ class Snapshot(Ranges):
         """The values of many keys at that moment, in order."""
         return reading.get_many(self._open(), keys, default, self._oldest, self._prefix or b"")
 
+    def __contains__(self, key: Buffer) -> bool:
+        return self.get(key) is not None
+
     def raw_iterator(
         self, *, verify_checksums: bool | None = False, fill_cache: bool | None = True
     ) -> RawIterator:
@@ -72,8 +72,10 @@ class Snapshot(Ranges):
 
     def close(self) -> None:
         """Let go of the moment; every further use but this one is a RuntimeError."""
-        self._finalizer()
-        self._store = self._keep = None
+        store, self._store = self._store, None
+        if store is not None:
+            store.release_snapshot(self)
+        self._keep = None
 
     release = close
 

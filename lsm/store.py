@@ -1,7 +1,8 @@
 """The database at work: what its writer, its threads and its readers share.
 
-Who writes or schedules holds ``mutex`` for the moment; who changes the set of tables, the
-installer's lock, and then the mutex. Who reads takes ``view`` and ``visible``, and no lock.
+Who reads takes ``view`` and ``visible``, and no lock. Who replaces the view has the writer's lock,
+who changes the set of tables the installer's before that. Who waits, waits at ``changed``, with no
+lock at all.
 """
 
 from __future__ import annotations
@@ -11,24 +12,26 @@ import logging
 import os
 import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lsm import compaction, recovery
-from lsm.background import Background, ManualCompaction, is_background, levels_to_compact
+from lsm.background import Background, ManualCompaction, levels_to_compact
 from lsm.compaction import Beneath
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank, sequence_of
-from lsm.errors import ReadOnlyError
+from lsm.errors import Error, ReadOnlyError
+from lsm.failure import Failure
 from lsm.installing import Installer
 from lsm.manifest import Manifest
 from lsm.memtable import Memtable
+from lsm.nesting import is_nested
+from lsm.starter import STARTER, is_background
 from lsm.tables import TableFile, Tables
+from lsm.turnstile import Turnstile
 from lsm.view import View
 from lsm.work import Work
 from lsm.writer import Writer
-from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
@@ -49,7 +52,8 @@ class Store:
     """An open database; ``opening.open_store`` makes one.
 
     ``view`` is what readers read, and None when it is closed; ``visible`` the rank of the newest
-    versions they see. ``failure`` is why writing has stopped, ``closed_by`` why all has.
+    versions they see. ``failure`` is why writing has stopped, ``closed_by`` why all has. Iterators
+    and snapshots are known by weak references, which leave by themselves.
     """
 
     def __init__(
@@ -68,13 +72,11 @@ class Store:
         self.comparator = comparator
         self.read_only = read_only
         self._lock = lock
-        # Reentrant only because conditions wait on such a lock without a line of Python, in which
-        # an interruption could leave it unlocked.
-        self.mutex = threading.RLock()
-        self.changed = threading.Condition(self.mutex)
+        self._is_abandoned = False
+        self.changed = Turnstile()
         self.work = Work()
         self.losses: list[recovery.LogLoss] = []
-        self.failure: BaseException | None = None
+        self.failure: Failure | None = None
         self.closed_by: str | None = None
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = Tables(storage, directory, options, comparator)
@@ -83,11 +85,10 @@ class Store:
         self.writer = Writer(self)
         self.installer = Installer(self, policies)
         self.background = Background(self)
-        self._walkers: weakref.WeakSet[Walker] = weakref.WeakSet()
-        self._walkers_lock = threading.Lock()
-        self._closed = threading.Event()
-        self._snapshots: Counter[int] = Counter()
-        self._released: deque[int] = deque()
+        self._walkers: dict[weakref.ref[Walker], None] = {}
+        self._snapshots: dict[weakref.ref[Any], int] = {}
+        # Reentrant, since a signal handler can close in the middle of closing.
+        self._closing = threading.RLock()
 
     # -- Opening and closing ---------------------------------------------------------------
 
@@ -118,81 +119,85 @@ class Store:
             flush=flush,
         )
         self.losses = replayed.losses
-        self.writer.last_sequence = replayed.last_sequence
         self.visible = rank(replayed.last_sequence)
         memtable = replayed.memtable
         if not self.read_only:
             if memtable:
                 flush(memtable)
                 memtable = Memtable(self.comparator)
-            edit.log_number = self.writer.start_log().number
+            STARTER.run()
+            memtable.log = self.writer.start_log()
+            edit.log_number = memtable.log.number
+        self.view = View((memtable,), self.manifest.current)
+        if not self.read_only:
             self.installer.install(edit, files)
             self.installer.remove_obsolete_files()
-        self.view = View((memtable,), self.manifest.current)
-        with self.mutex:
             self.background.schedule()
 
     def close(self) -> None:
-        """Stop the threads, close the files, let others in. Tables being written are given up."""
-        is_first = False
-        if self.closed_by is None:  # in a forked child it is not None, and locks may be dead
-            try:
-                with self.mutex:
-                    is_first = self.closed_by is None
-                    if is_first:
-                        self.closed_by = CLOSED
-                        self.changed.notify_all()
-                        self.writer.wake()
-                if is_first:
-                    self._finish()
-            finally:
-                if is_first:
-                    self._closed.set()
-        self._closed.wait()
+        """Stop the threads, close the files, let others in. Tables being written are given up.
+
+        If it is interrupted, the database stays locked and can be closed again. Called by a signal
+        handler or a finalizer in the middle of an operation, it returns before that has ended, and
+        a thread of its own closes after that.
+        """
+        if self._is_abandoned:
+            return
+        if is_nested() or is_background():
+            self.closed_by = self.closed_by or CLOSED
+            self._close_elsewhere()
+            return
+        self._close()
+
+    def _close(self) -> None:
+        with self._closing:
+            self._finish()
 
     def _finish(self) -> None:
-        with contextlib.ExitStack() as stack:
-            if self._lock is not None:
-                stack.callback(self._lock.release)
-            stack.callback(self.installer.close)
-            with self._walkers_lock:
-                walkers = list(self._walkers)
-            for walker in walkers:
+        """Take each step of closing; every one of them can be taken again."""
+        self.closed_by = self.closed_by or CLOSED
+        self.changed.turn()
+        for reference in list(self._walkers):
+            walker = reference()
+            if walker is not None:
                 walker.close()
-            for thread in self.background.threads:
-                thread.join()
-            with self.mutex:
-                self.writer.wait_until_empty()
-                self.view = None
-            if self.writer.log is not None:
-                stack.callback(self.writer.log.close)
+        self.background.wait_until_ended()
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._release)
+            stack.callback(self.tables.close)
+            stack.callback(self.installer.close)
+            self.writer.close()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
     def close_when_collected(self) -> None:
-        """Close, called by the garbage collector in whatever thread it runs.
-
-        Closing waits for the background, which cannot wait for itself; and where the mutex is
-        taken, it may be by whoever waits for this very thread to start.
-        """
-        if not is_background() and self.mutex.acquire(blocking=False):
-            self.mutex.release()
-            self.close()
+        """Close, called by the garbage collector in whatever thread, wherever it is."""
+        if is_nested() or is_background():
+            self._close_elsewhere()
         else:
-            threading.Thread(target=self.close, name="lsm-close").start()
+            self.close()
+
+    def _close_elsewhere(self) -> None:
+        STARTER.start(self._close, "close", daemon=False)
 
     def abandon(self, reason: str) -> None:
         """In a forked child: touch no file and no lock, only refuse from now on."""
+        self._is_abandoned = True
         self.closed_by = reason
         self.view = None
-        self._closed = threading.Event()
-        self._closed.set()
-        for walker in list(self._walkers):
-            walker.abandon(reason)
+        for reference in list(self._walkers):
+            walker = reference()
+            if walker is not None:
+                walker.abandon(reason)
 
     def add_walker(self, walker: Walker) -> None:
         """Have an iterator closed with the database."""
-        with self._walkers_lock:
-            self.check_open(WALKER_CLOSED)
-            self._walkers.add(walker)
+        self._walkers[weakref.ref(walker, self._walkers.pop)] = None
+        if self.closed_by is not None:  # by somebody who may not have found it there
+            walker.close()
+            raise self.closed_error(WALKER_CLOSED)
 
     def check_open(self, message: str = CLOSED) -> None:
         """Raise if it is closed."""
@@ -206,22 +211,28 @@ class Store:
         return RuntimeError(self.closed_by)
 
     def fail(self, error: BaseException) -> None:
-        """Stop writing for good; reading goes on. With the mutex held."""
-        if self.failure is None:
-            self.failure = error
-            _log.error("%s: writing has stopped: %s", self.directory, cause(error))
-        self.changed.notify_all()
+        """Stop writing, for good or until it is tried again; reading goes on."""
+        if self.failure is None or not self.failure.is_final:
+            self.failure = Failure.of(error)
+            _log.error("%s: writing has stopped: %s", self.directory, self.failure)
+        self.changed.turn()
 
     def check_writable(self) -> None:
-        """Raise what stands against writing, if anything does."""
+        """Raise what stands against writing for good, if anything does."""
         self.check_open()
         if self.read_only:
             raise ReadOnlyError(f"{self.directory}: the database was opened with read_only=True")
+        if self.failure is not None and self.failure.is_final:
+            raise self.failure.refusal(self.directory)
+
+    def retry_once(self, tried: bool) -> bool:
+        """Have the background try again what has failed; raise that, if it was ``tried``. True."""
         if self.failure is not None:
-            raise ReadOnlyError(
-                f"{self.directory}: writing has stopped, reading goes on: {self.failure}; close "
-                "the database, mend the cause, and open it again"
-            ) from self.failure
+            if tried or self.failure.is_final:
+                raise self.failure.refusal(self.directory)
+            self.failure = None
+        self.background.schedule()
+        return True
 
     def _is_full(self, memtable: Memtable) -> bool:
         return not self.read_only and memtable.size > self.options.write_buffer_size
@@ -233,23 +244,20 @@ class Store:
         """The sequence number that is visible now."""
         return sequence_of(self.visible)
 
-    def take_snapshot(self) -> int:
-        """The sequence number that is visible now, and will be until it is released."""
-        with self.mutex:
-            sequence = self.last_visible
-            self._snapshots[sequence] += 1
-            return sequence
+    def take_snapshot(self, holder: object) -> int:
+        """The sequence number that is visible now, and will be as long as the holder is there."""
+        # What is compacted meanwhile is hidden to whatever is visible after this.
+        self._snapshots[weakref.ref(holder, self._snapshots.pop)] = self.last_visible
+        return self.last_visible
 
-    def release_snapshot(self, sequence: int) -> None:
-        """Let go of a snapshot; without a lock, since it may be collected at any moment."""
-        self._released.append(sequence)
+    def release_snapshot(self, holder: object) -> None:
+        """Let go of a snapshot; once released, do nothing."""
+        self._snapshots.pop(weakref.ref(holder), None)
 
     def oldest_sequence(self) -> int:
-        """The oldest sequence number that somebody may still ask for; with the mutex held."""
-        while self._released:
-            self._snapshots.subtract((self._released.popleft(),))
-        self._snapshots = +self._snapshots  # those that somebody holds
-        return min(self._snapshots, default=self.last_visible)
+        """The oldest sequence number that somebody may still ask for."""
+        visible = self.last_visible  # before the snapshots: one that is taken now sees no less
+        return min([visible, *self._snapshots.copy().values()])
 
     # -- On demand -------------------------------------------------------------------------
 
@@ -261,43 +269,73 @@ class Store:
 
     def flush(self) -> None:
         """Write all that is in memory to tables, and return when that is done."""
-        flushed = self.writer.switch()
-        with self.mutex:
-            while self.view is not None and any(each in flushed for each in self.view.memtables):
-                self.check_writable()
-                self.changed.wait()
-            self.check_writable()
+        self._check_can_wait("flush()")
+        self._flush(self.writer.switch)
+
+    def resume(self) -> None:
+        """Try again what has failed; raise that, if it still does."""
+        self._check_can_wait("resume()")
+        self.check_writable()
+        self._flush(lambda: self._view.memtables[1:])
 
     def compact_range(self, low: OrderedKey | None, high: OrderedKey | None) -> None:
         """Flush, and compact all tables with keys between two bounds level by level."""
-        self.flush()
-        with self.mutex:
-            self.check_writable()
-            assert self.view is not None
-            levels = levels_to_compact(self.view.version, low, high)
-        for level in levels:
+        self._check_can_wait("compact_range()")
+        self._flush(self.writer.switch)
+        # Nobody holds the version meanwhile: its files could not be removed.
+        for level in levels_to_compact(self._view.version, low, high):
             self.background.compact_level(ManualCompaction(level, low, high))
 
     def wait_until_idle(self) -> None:
         """Return when no flush and no compaction is due."""
-        with self.mutex:
-            self.background.wait_until_idle()
+        self._check_can_wait("wait_until_idle()")
+        self.background.wait_until_idle()
+
+    def _flush(self, choose: Callable[[], tuple[Memtable, ...]]) -> None:
+        tried = self.retry_once(False)
+        flushed = choose()
+        while True:
+            ticket = self.changed.ticket()
+            self.check_writable()
+            if not any(each in flushed for each in self._view.memtables):
+                return
+            self.retry_once(tried)
+            ticket.wait()
+
+    def _check_can_wait(self, what: str) -> None:
+        """Raise where waiting could be for this very thread."""
+        self.check_open()
+        if is_nested() or is_background():
+            raise Error(
+                f"{self.directory}: {what} waits for the background, and cannot be called in the "
+                "middle of another operation, as by a signal handler, a finalizer or a plug-in: "
+                "call it when that has returned"
+            )
+
+    @property
+    def _view(self) -> View:
+        view = self.view
+        if view is None:
+            raise self.closed_error()
+        return view
 
 
-_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+_STORES: dict[weakref.ref[Store], None] = {}
 
 
 def watch_for_forks(store: Store) -> None:
     """Have the store refuse in a forked child, whose copies of its threads and locks are dead."""
-    _STORES.add(store)
+    _STORES[weakref.ref(store, _STORES.pop)] = None
 
 
 def _after_fork_in_child() -> None:
-    for store in list(_STORES):
-        store.abandon(
-            "this database was opened before a fork: open it anew in the child, when the parent "
-            "has closed it"
-        )
+    for reference in list(_STORES):
+        store = reference()
+        if store is not None:
+            store.abandon(
+                "this database was opened before a fork: open it anew in the child, when the "
+                "parent has closed it"
+            )
 
 
 if hasattr(os, "register_at_fork"):

@@ -204,6 +204,9 @@ class Tables:
             self.open_tables.forget(opened)
             opened.evict()
 
+    def close(self) -> None:
+        """Placeholder until tables can be closed."""
+
     def release(self, opened: OpenTable) -> None:
         """Give back what is cached of a table that is closed."""
         if self._open.get(opened.file.number) is opened:

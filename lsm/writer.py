@@ -1,26 +1,39 @@
-"""Writing: who waits for the log, who writes for whom, and when to wait for the background."""
+"""Writing: who waits for the log, who writes for whom, and when to wait for the background.
+
+A write is a **commit**: a record at its place in the log, and then the steps by which memtable,
+log and readers take it in. Commits are made one at a time, by whoever has the lock. A commit is
+registered before its first byte is written, and from then on *anybody* who has the lock carries it
+out, by doing again what may be done already: the record is written to the same place, and the
+steps, taken in one call, are taken once. So an interruption can come anywhere, and who comes next
+goes on from there: the next writer, or a signal handler's write in the middle of this one.
+"""
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm.disk.keys import MAX_SEQUENCE, rank
-from lsm.errors import Error
+from lsm.disk.keys import MAX_SEQUENCE, rank, sequence_of
+from lsm.errors import Error, SyncError
 from lsm.kernels.python.log_encoding import encode_batch
 from lsm.memtable import Memtable
+from lsm.nesting import is_nested
+from lsm.starter import is_background
+from lsm.steps import take
 from lsm.view import View
 from lsm.write_log import WriteLog
-from policies.errors import cause
 
 if TYPE_CHECKING:
+    from lsm.disk.keys import Entry
+    from lsm.storage import Placed
     from lsm.store import Store
+    from lsm.turnstile import Ticket
 
 Operations = Sequence[tuple[bytes, bytes | None]]
 
@@ -30,185 +43,158 @@ _SMALL_BYTES = 128 << 10
 # LevelDB's: what a write waits for while level 0 has many tables.
 _SLOW_SECONDS = 0.001
 
+_NO_STEPS: Iterator[Any] = iter(())
+
+
+class Writing:
+    """A batch that waits for its turn. ``error`` says why it was not written when it is done."""
+
+    __slots__ = ("done", "error", "operations", "size", "sync")
+
+    def __init__(self, operations: Operations, size: int, sync: bool):
+        self.operations = operations
+        self.size = size
+        self.sync = sync
+        self.done = False
+        self.error: Exception | None = None
+
 
 @attrs.define(eq=False)
-class Writing:
-    """A batch that waits for its turn; with ``alone``, a turn taken for something else.
+class Commit:
+    """A group of batches on its way into log and memtable, as of the rank that was visible."""
 
-    ``group`` is whom it writes for when its turn has come; ``claimed`` says that another takes it
-    along. ``logging`` holds from the first byte in the log until readers see it all,
-    up to the ``last`` sequence number.
-    """
-
-    operations: Operations
-    size: int
+    group: list[Writing]
+    memtable: Memtable
+    log: WriteLog
+    placed: Placed
+    entries: list[Entry]
+    before: int
+    rank: int
     sync: bool
-    alone: bool = False
-    claimed: bool = False
-    group: list[Writing] | None = None
-    logging: bool = False
-    last: int | None = None
-    done: bool = False
-    error: BaseException | None = None
+    size: int
+    steps: Iterator[Any] = _NO_STEPS
+    is_logged: bool = False
+    is_synced: bool = False
 
 
 class Writer:
-    """The queue before the log. The first in it writes, and takes along those behind it.
+    """The queue before the log. Who has the lock writes, and takes along those who wait.
 
-    An interruption can come anywhere. It ends the write that it hits, and nobody else waits for it.
+    The lock is the innermost one: who has it waits for nobody but the disk.
     """
 
     def __init__(self, store: Store):
         self._store = store
-        self._turn = threading.Condition(store.mutex)
         self._queue: deque[Writing] = deque()
-        self.log: WriteLog | None = None
-        self.last_sequence = 0
+        self._pending: Commit | None = None
+        # Reentrant, since a signal handler or a finalizer can write in the middle of a write.
+        self.lock = threading.RLock()
+        self._switching = threading.RLock()
 
     def write(self, operations: Operations, size: int, sync: bool) -> None:
         """Write operations as one: all of them or none are there, whatever happens."""
+        view, options = self._view, self._store.options
+        if (
+            not view.memtables[0].has_room(options.write_buffer_size)
+            or len(view.version.levels[0]) >= options.level0_slow_files
+        ):
+            self._make_room()
         writing = Writing(operations, size, sync)
         try:
-            self._take_turn(writing)
-            if not writing.done:
-                self._make_room()
-                with self._store.mutex:
-                    group = self._group(writing)
-                self._commit(writing)
-                with self._store.mutex:
-                    self._finish(group, None)
-        except BaseException as error:
-            with self._store.mutex:
-                self._give_up(writing, error)
+            self._queue.append(writing)
+            with self.lock:
+                while not writing.done:
+                    self._lead(writing)
+        except BaseException:
+            self._withdraw(writing)
             raise
         if writing.error is not None:
             raise writing.error
 
     def switch(self) -> tuple[Memtable, ...]:
         """Give what is in memory to the background; the memtables that are to be flushed."""
-        turn = Writing((), 0, sync=False, alone=True)
-        try:
-            with self._store.mutex:
-                self._store.check_writable()
-            self._take_turn(turn)
-            if self._view.memtables[0]:
-                self._make_room(force=True)
-            with self._store.mutex:
-                flushed = self._view.memtables[1:]
-                self._finish([turn], None)
-            return flushed
-        except BaseException as error:
-            with self._store.mutex:
-                self._give_up(turn, error)
-            raise
+        self._store.check_writable()
+        with self.lock:
+            self._settle()
+        memtable = self._view.memtables[0]
+        if memtable or (memtable.log is not None and memtable.log.is_torn):
+            self._make_room(force=True)
+        return self._view.memtables[1:]
 
     def start_log(self) -> WriteLog:
-        """Begin a new log."""
-        store = self._store
-        number = store.manifest.new_file_number()
-        self.log = WriteLog(store.storage, store.directory, number)
-        return self.log
+        """Begin a log."""
+        return self._new_log(before=None)
 
-    def wake(self) -> None:
-        """Let those who wait see that the database is closing; with the mutex held."""
-        self._turn.notify_all()
+    def close(self) -> None:
+        """Carry out what an interrupted writer has left, and let nobody read or write any more."""
+        with self.lock:
+            view = self._store.view
+            if view is None:
+                return
+            with contextlib.suppress(MemoryError, RecursionError):  # then the log has it
+                self._settle()
+            with contextlib.ExitStack() as stack:
+                stack.callback(setattr, self._store, "view", None)
+                for memtable in view.memtables:
+                    if memtable.log is not None:
+                        stack.callback(memtable.log.close)
 
-    def wait_until_empty(self) -> None:
-        """Return when who writes has finished and who waits was refused; with the mutex held."""
-        while self._queue:
-            self._turn.wait()
-
-    # -- The queue -------------------------------------------------------------------------
-
-    def _take_turn(self, writing: Writing) -> None:
-        """Queue, and return when it is first, or when somebody has written it."""
-        with self._store.mutex:
-            self._queue.append(writing)
-            while not writing.done and self._queue[0] is not writing:
-                self._turn.wait()
-
-    def _group(self, first: Writing) -> list[Writing]:
-        """The batch whose turn it is, and those behind it that one record takes along."""
-        first.group = group = [first]
-        room = _GROUP_BYTES if first.size > _SMALL_BYTES else first.size + _SMALL_BYTES
-        total = first.size
-        for each in itertools.islice(self._queue, 1, None):
-            total += each.size
-            if each.alone or total > room or (each.sync and not first.sync):
-                break
-            group.append(each)
-            each.claimed = True
-        return group
-
-    def _finish(self, group: list[Writing], error: BaseException | None) -> None:
-        """Let go of a group that was written, or was not; with the mutex held."""
-        for each in group:
-            each.error = error
-            each.done = True
-            if self._queue[0] is each:
-                self._queue.popleft()
-            else:
-                self._queue.remove(each)
-        if self._queue or len(group) > 1 or self._store.closed_by is not None:
-            self._turn.notify_all()
-
-    def _give_up(self, writing: Writing, error: BaseException) -> None:
-        """After an error or an interruption leave nobody waiting; with the mutex held."""
-        if writing.logging:  # the log may have it, and readers do not
-            self._store.fail(error)
-        group = [each for each in writing.group or (writing,) if each in self._queue]
-        if not writing.claimed:  # else who has claimed it finishes it
-            written = self.last_sequence == writing.last
-            self._finish(group, None if written else _for_followers(error))
+    # -- Room ------------------------------------------------------------------------------
 
     def _make_room(self, force: bool = False) -> None:
         """Wait until there is a memtable with room; ``force`` asks for a new one in any case."""
-        while not self._has_room(force):
-            self._switch_memtable()
-            force = False
-
-    def _has_room(self, force: bool) -> bool:
-        """Wait until there is a memtable with room, or until a new one may be begun."""
-        store, may_slow = self._store, not force
+        if is_nested() or is_background():
+            return  # who would make room may be waiting for this thread
+        store, slow, tried = self._store, not force, False
         options = store.options
-        with store.mutex:
-            while True:
-                store.check_writable()
-                memtables = self._view.memtables
-                level0 = len(self._view.version.levels[0])
-                if may_slow and level0 >= options.level0_slow_files:
-                    may_slow = False
-                    store.work.slowed_seconds += self._wait(_SLOW_SECONDS)
-                elif not force and memtables[0].size <= options.write_buffer_size:
-                    return True
-                elif len(memtables) == 1 and level0 < options.level0_stop_files:
-                    return False
-                else:
-                    store.work.stopped_seconds += self._wait()
+        while True:
+            ticket = store.changed.ticket()
+            store.check_writable()
+            memtable, *others = self._view.memtables
+            level0 = len(self._view.version.levels[0])
+            if slow and level0 >= options.level0_slow_files:
+                slow = False
+                store.work.slowed_seconds += _waited(ticket, _SLOW_SECONDS)
+            elif not force and memtable.has_room(options.write_buffer_size):
+                return
+            elif not others and level0 < options.level0_stop_files:
+                self._switch(memtable)
+                force = False
+            else:
+                tried = store.retry_once(tried)
+                store.work.stopped_seconds += _waited(ticket)
 
-    def _wait(self, seconds: float | None = None) -> float:
-        start = time.perf_counter()
-        self._store.changed.wait(seconds)
-        return time.perf_counter() - start
-
-    def _switch_memtable(self) -> None:
-        """Begin a new log and a new memtable, and have the old one flushed.
-
-        Nobody but the first in the queue comes here, and without the mutex: a disk takes its time.
-        """
+    def _switch(self, full: Memtable) -> None:
+        """Begin a new log and a new memtable in place of this one, and have it flushed."""
         store = self._store
+        with self._switching:
+            if self._view.memtables[0] is not full:
+                return  # another thread has
+            log = self._new_log(full.log)
+            try:
+                with self.lock:
+                    self._settle()
+                    view = self._view
+                    memtables = (Memtable(store.comparator, log), *view.memtables)
+                    store.view = View(memtables, view.version)
+                    log.begin()
+            except SyncError as error:
+                store.fail(error)
+                raise
+            except BaseException:
+                found = store.view
+                if found is None or found.memtables[0].log is not log:
+                    log.abandon()
+                raise
+        store.background.schedule()
+
+    def _new_log(self, before: WriteLog | None) -> WriteLog:
+        store = self._store
+        number = store.manifest.new_file_number()
         try:
-            if self.log is not None:
-                # A synced write to the new log must not outlive an unsynced one to the old.
-                self.log.sync()
-                self.log.close()
-            self.start_log()
-            with store.mutex:
-                view = self._view
-                store.view = View((Memtable(store.comparator), *view.memtables), view.version)
-                store.background.schedule()
-        except BaseException as error:
-            self._fail(error)
+            return WriteLog(store.storage, store.directory, number, before)
+        except SyncError as error:
+            store.fail(error)
             raise
 
     @property
@@ -218,69 +204,183 @@ class Writer:
             raise self._store.closed_error()
         return view
 
-    # -- The log; one writer at a time, without the mutex ------------------------------------
+    # -- With the lock held ----------------------------------------------------------------
 
-    def _commit(self, writing: Writing) -> None:
-        """Log a group as one record, add it to the memtable, and let readers see it."""
-        store, log, group = self._store, self.log, writing.group
-        assert log is not None
-        assert group is not None
-        operations = writing.operations
+    def _lead(self, writing: Writing) -> None:
+        """Write the batches that have waited longest; in the end, this one is among them."""
+        self._settle()
+        if writing.done:
+            return
+        self._store.check_writable()
+        group = self._group(writing)
+        commit = self._commit(group)
+        if commit is None:
+            if group[0].sync:
+                self._sync_log()
+            self._finish(group)
+            return
+        # Without a call between the comparison and the assignment nothing comes between them.
+        if self._pending is None and self._store.visible == commit.before:
+            self._pending = commit
+            self._carry_out(commit, is_own=True)
+
+    def _group(self, writing: Writing) -> list[Writing]:
+        """The batch that has waited longest, and those behind it that one record takes along."""
+        queue = self._queue
+        if len(queue) == 1:
+            return [writing]
+        while queue and queue[0].done:  # and was left by who was interrupted
+            self._remove(queue[0])
+        first, *others = [each for each in queue.copy() if not each.done] or [writing]
+        group = [first]
+        room = _GROUP_BYTES if first.size > _SMALL_BYTES else first.size + _SMALL_BYTES
+        total = first.size
+        for each in others:
+            total += each.size
+            if total > room or (each.sync and not first.sync):
+                break
+            group.append(each)
+        return group
+
+    def _commit(self, group: list[Writing]) -> Commit | None:
+        """The commit of a group's operations; None if there are none."""
+        store, operations, size = self._store, group[0].operations, group[0].size
         if len(group) > 1:
             operations = [operation for each in group for operation in each.operations]
+            size = sum(each.size for each in group)
         if not operations:
-            if writing.sync:
-                self._sync(log)
-            return
-        sequence = self.last_sequence + 1
-        last = self.last_sequence + len(operations)
+            return None
+        visible, memtable = store.visible, self._view.memtables[0]
+        last = sequence_of(visible) + len(operations)
         if last > MAX_SEQUENCE:
             raise Error(f"{store.directory}: the sequence numbers are used up, all 2^56 of them")
-        # All that takes time comes before the log has the record, for an interruption is harmless
-        # there; one between the log and the memtable leaves them apart.
-        memtable, size = self._view.memtables[0], sum(each.size for each in group)
+        log = memtable.log
+        assert log is not None
+        if log.is_torn:  # and this thread cannot wait for another
+            raise Error(
+                f"{store.directory}: the log cannot be written since a write failed, and this one, "
+                "by a signal handler or a finalizer, cannot begin another: write again later"
+            )
+        sequence = sequence_of(visible) + 1
         entries = memtable.prepare(sequence, operations)
-        record = encode_batch(sequence, operations)
-        before = log.size
-        writing.logging, writing.last = True, last
-        self._append(log, record, writing)
-        memtable.add(entries, size)
-        store.visible = rank(last)
-        self.last_sequence = last
-        writing.logging = False
-        store.work.user_bytes += size
-        store.work.log_bytes += log.size - before
+        placed = log.place(encode_batch(sequence, operations))
+        commit = Commit(
+            group, memtable, log, placed, entries, visible, rank(last), group[0].sync, size
+        )
+        commit.steps = self._steps(commit, *memtable.steps(entries))
+        memtable.grow(len(entries), size)
+        return commit
 
-    def _append(self, log: WriteLog, record: bytes, writing: Writing) -> None:
-        """Append a record, or nothing if that fails."""
-        before = log.size
+    def _steps(self, commit: Commit, *adding: Any) -> Iterator[Any]:
+        """The steps that take a commit in: at last it counts in the log, and readers see it."""
+        log, store = commit.log, self._store
+        return iter(
+            (
+                *adding,
+                (setattr, log, "end", commit.placed.end),
+                (setattr, store, "visible", commit.rank),
+            )
+        )
+
+    def _settle(self) -> None:
+        """Carry out the commit that somebody has left pending."""
+        if self._pending is not None:
+            self._carry_out(self._pending, is_own=False)
+
+    def _carry_out(self, commit: Commit, *, is_own: bool) -> None:
+        """Do all that is left to do of the pending commit, or give it up if that fails."""
         try:
-            log.append(record)
-            if writing.sync:
-                self._sync(log)
+            self._do(commit)
+        except (MemoryError, RecursionError):
+            raise  # whoever comes next goes on with it
+        except Exception as error:
+            if not is_own and is_nested():
+                raise  # whose commit it is may be writing it at this moment, further up
+            self._give_up(commit, error)
         except BaseException:
-            log.take_back(before)
-            writing.logging = False
+            self._do(commit)
             raise
 
-    def _sync(self, log: WriteLog) -> None:
+    def _do(self, commit: Commit) -> None:
+        if not commit.is_logged:
+            commit.log.append(commit.placed)
+            commit.is_logged = True
+        if commit.sync and not commit.is_synced:
+            commit.log.sync()
+            commit.is_synced = True
         try:
+            take(commit.steps)
+        except MemoryError:
+            commit.steps = _NO_STEPS
+            raise
+        if self._store.visible > commit.rank:  # no memory: the steps ended somewhere
+            self._take_again(commit)
+        self._finish(commit.group)
+        if self._pending is commit:
+            self._pending = None
+            self._store.work.user_bytes += commit.size
+            self._store.work.log_bytes += len(commit.placed.data)
+
+    def _take_again(self, commit: Commit) -> None:
+        """Take the steps that were not taken."""
+        entries = commit.entries
+        steps = commit.memtable.steps(entries)
+        if commit.memtable.ends_with(entries):
+            steps = steps[:-1]
+        commit.steps = self._steps(commit, *steps)
+        take(commit.steps)
+
+    def _give_up(self, commit: Commit, error: Exception) -> None:
+        """Tell those whose batches a commit has that it failed."""
+        store, log = self._store, commit.log
+        if self._pending is not commit:
+            return  # it was carried out by who came in between
+        log.is_torn = True
+        if isinstance(error, SyncError):
+            store.fail(error)
+            log.cut()
+        # The log may have the record all the same, so that no other may have its sequence numbers.
+        if store.visible > commit.rank:
+            store.visible = commit.rank
+        for each in commit.group:
+            each.error = error
+        self._finish(commit.group)
+        self._pending = None
+
+    def _finish(self, group: list[Writing]) -> None:
+        """Let go of a group that was written, or was not."""
+        for each in group:
+            each.done = True
+            self._remove(each)
+
+    def _remove(self, writing: Writing) -> None:
+        queue = self._queue
+        try:
+            if queue[0] is writing:
+                queue.popleft()
+            else:
+                queue.remove(writing)
+        except (IndexError, ValueError):
+            pass  # it was withdrawn, or this was done before
+
+    def _withdraw(self, writing: Writing) -> None:
+        """Leave the queue, unless somebody is writing this already."""
+        if not writing.done:
+            self._remove(writing)
+
+    def _sync_log(self) -> None:
+        log = self._view.memtables[0].log
+        assert log is not None
+        try:
+            log.begin()
             log.sync()
-        except BaseException as error:
-            self._fail(error)
+        except SyncError as error:
+            self._store.fail(error)
             raise
 
-    def _fail(self, error: BaseException) -> None:
-        with self._store.mutex:
-            self._store.fail(error)
 
-
-def _for_followers(error: BaseException | None) -> BaseException | None:
-    """What is raised in threads whose batches were taken along: an interruption is not theirs."""
-    if error is None or isinstance(error, Exception):
-        return error
-    followers = Error(
-        f"not written: the thread that had taken this batch along was interrupted by {cause(error)}"
-    )
-    followers.__cause__ = error
-    return followers
+def _waited(ticket: Ticket, seconds: float | None = None) -> float:
+    """Wait for the turnstile, and say for how long that was."""
+    start = time.perf_counter()
+    ticket.wait(seconds)
+    return time.perf_counter() - start

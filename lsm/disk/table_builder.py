@@ -15,6 +15,7 @@ from lsm.disk.keys import pack as pack_key
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.kernels.python.block_build import BlockBuilder
+from lsm.syncing import surely
 from policies.block import canonical_json
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class TableBuilder:
         metaindex_handle = self._write_raw(write_block(metaindex))
         index_handle = self._write(self._index.finish())
         self._file.append(Footer(metaindex_handle, index_handle).encode())
-        self._file.sync()
+        surely(self._file.sync)
         self._file.close()
         assert self._smallest is not None, "a table without entries"
         return WrittenTable(
