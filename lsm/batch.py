@@ -28,8 +28,11 @@ class Target(Protocol):
 class WriteBatch:
     """Puts and deletes that are all written, in their order, or none of them.
 
-    As a context manager it writes itself at the end of the block, with ``transaction=True`` only if
-    no exception leaves the block. ``write`` keeps the operations, so that it can be called again.
+    That is a promise about the database: no crash and no reader ever finds some of them. Which of
+    them were collected is up to the program. As a context manager the batch writes itself at the
+    end of the block; if an exception leaves the block, it writes what was collected until then, and
+    with ``transaction=True`` nothing. What is no ``Exception``, as a KeyboardInterrupt, never
+    writes anything. ``write`` keeps the operations, so that it can be called again.
     """
 
     __slots__ = ("_db", "_operations", "_prefix", "_size", "_sync", "_transaction")
@@ -82,11 +85,10 @@ class WriteBatch:
     def approximate_size(self) -> int:
         """The bytes the batch would take in the log."""
         self._db._check_open()
-        lengths = sum(
-            1 + len(varint(len(key))) + (0 if value is None else len(varint(len(value))))
+        return _HEADER_BYTES + sum(
+            1 + _encoded(key) + (0 if value is None else _encoded(value))
             for key, value in self._operations
         )
-        return _HEADER_BYTES + lengths + self._size
 
     def __enter__(self) -> Self:
         self._db._check_open()
@@ -99,9 +101,14 @@ class WriteBatch:
         traceback: TracebackType | None,
     ) -> None:
         self._db._check_open()
-        if kind is None or not self._transaction:
+        if kind is None or (issubclass(kind, Exception) and not self._transaction):
             self.write()
         self.clear()
 
     def __repr__(self) -> str:
         return f"<lsm.WriteBatch of {len(self._operations)} operations, {self._size} bytes>"
+
+
+def _encoded(data: bytes) -> int:
+    """The bytes that a key or value takes behind its length."""
+    return len(varint(len(data))) + len(data)

@@ -126,6 +126,9 @@ class DB(Ranges):
         """The values of many keys as of one moment, in order; the default for those without."""
         return reading.get_many(self._store, keys, default, None, b"")
 
+    def __contains__(self, key: Buffer) -> bool:
+        return self.get(key) is not None
+
     def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
         """Set the key's value.
 
@@ -145,7 +148,10 @@ class DB(Ranges):
     def write_batch(
         self, *, transaction: bool | None = False, sync: bool | None = False
     ) -> WriteBatch:
-        """An empty batch, which writes all of its operations or none."""
+        """An empty batch, which writes all of its operations or none.
+
+        What an exception within its ``with`` block does is said at ``WriteBatch``.
+        """
         self._check_open()
         return WriteBatch(self, b"", flag("transaction", transaction), flag("sync", sync))
 
@@ -193,6 +199,14 @@ class DB(Ranges):
     def flush(self) -> None:
         """Write what is in memory to tables."""
         self._store.flush()
+
+    def resume(self) -> None:
+        """Go on after a failure that was mended, such as a full disk; raise it if it still stands.
+
+        The next write that needs to does the same. After a failed sync nothing does: the database
+        has to be closed and opened again.
+        """
+        self._store.resume()
 
     def wait_until_idle(self) -> None:
         """Return when nothing is left to be flushed and no level is full."""

@@ -54,6 +54,9 @@ class PrefixedDB(Ranges):
         """The values of many keys as of one moment, in order."""
         return reading.get_many(self._db._store, keys, default, None, self._prefix)
 
+    def __contains__(self, key: Buffer) -> bool:
+        return self.get(key) is not None
+
     def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
         """Set the key's value."""
         self._db.put(self._prefix + key_bytes("key", key), value, sync=sync)
