@@ -14,8 +14,9 @@ import attrs
 
 from filters.errors import FilterError
 from policies import registry
+from policies.containment import let_pass
 from policies.contract import FilterPolicy
-from policies.errors import PolicyConfigError, cause, did_you_mean
+from policies.errors import PolicyConfigError, cause, did_you_mean, words
 from policies.parameters import parameter_names
 
 DEFAULT_POLICY = "blocked"
@@ -172,10 +173,10 @@ def _choice(table: Table, own_keys: frozenset[str]) -> Choice:
     params = {key: value for key, value in table.entries.items() if key not in own_keys}
     try:
         return Choice(cls(**params), table.entries.get("layout", DEFAULT_LAYOUT))
-    except (TypeError, ValueError) as error:
-        raise table.error(str(error)) from error
-    except Exception as error:  # a plug-in may raise anything, and only here is its table known
-        raise table.error(cause(error)) from error
+    except BaseException as error:  # a plug-in may raise anything, and only here is its table known
+        let_pass(error)
+        expected = isinstance(error, (TypeError, ValueError)) and words(error)
+        raise table.error(expected or cause(error)) from error
 
 
 def _levels_of(table: Table, spec: str, levels: int) -> range:

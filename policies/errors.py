@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from filters.errors import FilterError, UnsupportedVersionError
+from policies.containment import is_attended, let_pass
 
 __all__ = [
     "CorruptBlockError",
@@ -16,6 +17,8 @@ __all__ = [
     "UnsupportedVersionError",
     "cause",
     "did_you_mean",
+    "plugin_error",
+    "words",
 ]
 
 
@@ -51,10 +54,22 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
-def cause(error: BaseException) -> str:
-    """An exception in words, even one whose own ``str`` fails."""
+def words(error: BaseException) -> str:
+    """What an exception says, nothing where its own ``str`` fails."""
     try:
-        words = str(error)
-    except Exception:  # a plug-in's exception class is as foreign as the plug-in
-        words = ""
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+        return str(error)
+    except BaseException as raised:  # a plug-in's exception class is as foreign as the plug-in
+        let_pass(raised, attended=is_attended())
+        return ""
+
+
+def cause(error: BaseException) -> str:
+    """An exception in words, with the name of its class."""
+    said = words(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def plugin_error(policy: object, what: str, error: BaseException) -> PluginError:
+    """What to raise for whatever a policy raised; an interruption is raised as it is."""
+    let_pass(error)
+    return PluginError(f"filter policy {type(policy).__qualname__} {what}: {cause(error)}")

@@ -13,6 +13,7 @@ from filters.wishes import checked_int
 from policies import config
 from policies.config import Choice, toml_key, toml_string
 from policies.contract import FilterPolicy
+from policies.errors import plugin_error
 
 MAX_LEVELS = 1000
 
@@ -57,8 +58,7 @@ class LevelPolicies:
 
     def with_seed(self, seed: int) -> Self:
         """The same selection, its policies creating filters under this seed."""
-        seeded = (attrs.evolve(each, policy=each.policy.with_seed(seed)) for each in self.choices)
-        return attrs.evolve(self, choices=tuple(seeded))
+        return attrs.evolve(self, choices=tuple(_seeded(each, seed) for each in self.choices))
 
     def to_toml(self) -> str:
         """The selection as a configuration that :func:`load` reads back as an equal one."""
@@ -83,9 +83,24 @@ def load(path: str | os.PathLike[str], levels: int = 7) -> LevelPolicies:
     return LevelPolicies.from_config(config.read(path), levels, source=os.fspath(path))
 
 
+def _seeded(choice: Choice, seed: int) -> Choice:
+    try:
+        return attrs.evolve(choice, policy=choice.policy.with_seed(seed))
+    except (TypeError, ValueError):  # a seed that is none
+        raise
+    except BaseException as error:
+        raise plugin_error(choice.policy, "raised in with_seed()", error) from error
+
+
+def _said_by(policy: FilterPolicy) -> dict[str, Any]:
+    try:
+        return {"policy": policy.name, **policy.params()}
+    except BaseException as error:
+        raise plugin_error(policy, "raised in params()", error) from error
+
+
 def _table(path: str, choice: Choice, more: Mapping[str, Any] | None = None) -> str:
-    policy = choice.policy
-    entries = {"policy": policy.name, **policy.params(), "layout": choice.layout, **(more or {})}
+    entries = {**_said_by(choice.policy), "layout": choice.layout, **(more or {})}
     lines = (f"{toml_key(key)} = {_toml_value(value)}\n" for key, value in entries.items())
     return f"[{path}]\n{''.join(lines)}"
 

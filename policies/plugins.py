@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from policies.containment import let_pass
 from policies.errors import DuplicatePolicyError, PluginError, cause
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Plugin:
         """Import what the entry point names; PluginError for whatever that import raises."""
         try:
             return self.entry_point.load()
-        except Exception as error:
+        except BaseException as error:
+            let_pass(error)
             raise PluginError(
                 f"filter policy {self.name!r} of {self} cannot be imported: {cause(error)}: "
                 "repair or uninstall that distribution"
@@ -45,13 +47,24 @@ def disabled() -> bool:
 
 
 def scan() -> dict[str, tuple[Plugin, ...]]:
-    """Who offers which name, without importing any of it; empty if plug-ins are disabled."""
+    """Who offers which name, without importing any of it; empty if plug-ins are disabled.
+
+    PluginError where the metadata of what is installed cannot be read.
+    """
     if disabled():
         return {}
     from importlib.metadata import entry_points  # costs more than all of this package
 
+    try:
+        offered = entry_points(group=GROUP)
+    except BaseException as error:
+        let_pass(error)
+        raise PluginError(
+            f"installed filter policies cannot be looked for: {cause(error)}: repair the metadata "
+            f"of what is installed, or set {SWITCH}=1 to do without"
+        ) from error
     found: dict[str, tuple[Plugin, ...]] = {}
-    for entry_point in entry_points(group=GROUP):
+    for entry_point in offered:
         offer = Plugin(
             name=entry_point.name,
             target=entry_point.value,
@@ -80,6 +93,7 @@ def _distribution(entry_point: EntryPoint) -> str:
     try:
         found = entry_point.dist
         described = f"{found.name} {found.version}" if found and found.name else ""
-    except Exception:  # damaged metadata must not hide the other plug-ins
+    except BaseException as error:  # damaged metadata must not hide the other plug-ins
+        let_pass(error)
         described = ""
     return described or "a distribution without metadata"

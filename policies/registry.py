@@ -10,8 +10,16 @@ from typing import Any, TypeVar
 
 from policies import plugins
 from policies.builtin import BUILTIN
+from policies.containment import let_pass
 from policies.contract import NAME, FilterPolicy
-from policies.errors import DuplicatePolicyError, PluginError, UnknownPolicyError, did_you_mean
+from policies.errors import (
+    DuplicatePolicyError,
+    PluginError,
+    UnknownPolicyError,
+    cause,
+    did_you_mean,
+    words,
+)
 from policies.parameters import RESERVED, check_parameters, parameter_names
 
 PolicyClass = TypeVar("PolicyClass", bound=type[FilterPolicy])
@@ -103,8 +111,13 @@ class Registry:
             cls = check_class(plugin.load())
             if cls.name != name:
                 raise ValueError(f"{_path(cls)} calls itself {cls.name!r}")
-        except (TypeError, ValueError) as error:
-            raise PluginError(f"filter policy {name!r} of {plugin} is refused: {error}") from error
+        except PluginError:
+            raise
+        except BaseException as error:
+            let_pass(error)
+            expected = isinstance(error, (TypeError, ValueError)) and words(error)
+            said = expected or cause(error)
+            raise PluginError(f"filter policy {name!r} of {plugin} is refused: {said}") from error
         with self._lock:
             return self._loaded.setdefault(name, cls)
 
