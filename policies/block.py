@@ -15,8 +15,9 @@ empty set's, and is read as such without its policy.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 from xxhash import xxh3_64_intdigest
@@ -26,8 +27,9 @@ from filters.hashing import MASK64, key_bytes
 from filters.header import immutable_view
 from filters.wishes import checked_int
 from policies import registry
+from policies.containment import let_pass
 from policies.contract import NAME, FilterPolicy, FilterReader
-from policies.errors import CorruptBlockError, PluginError, cause
+from policies.errors import CorruptBlockError, PluginError, cause, plugin_error, words
 from policies.parameters import parameter_names
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ MAGIC = b"LSMF"
 VERSION = 1
 EMPTY = 0b1
 
+DEEPEST = 64
+"""How far parameters may nest: far more than people write, far less than a stack has room for."""
+
+_TOKENS = re.compile(r'\\.?|["\[\]{}]', re.DOTALL)  # an escaped quote ends no string
 _CHECKSUM_BYTES = 8
 _VERSION_AT = len(MAGIC)
 _LEAST_BYTES = len(MAGIC) + 1 + _CHECKSUM_BYTES
@@ -82,6 +88,11 @@ class EmptyReader:
 
 def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> bytes:
     """The block of a filter that this policy created of so many keys."""
+    return encode(Identity.of(policy), filter, num_keys)
+
+
+def encode(identity: Identity, filter: Buffer, num_keys: int) -> bytes:
+    """The block of a filter of so many keys under this label."""
     checked_int("num_keys", num_keys, 0, MASK64)
     payload = immutable_view(filter)
     if num_keys and not payload:
@@ -92,7 +103,7 @@ def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> byte
         (
             MAGIC,
             bytes((VERSION, 0 if num_keys else EMPTY)),
-            encode_identity(policy),
+            identity.encode(),
             num_keys.to_bytes(8, "little"),
             len(payload).to_bytes(8, "little"),
             payload,
@@ -108,23 +119,38 @@ def canonical_json(params: dict[str, Any]) -> bytes:
     ).encode()
 
 
-def encode_identity(policy: FilterPolicy) -> bytes:
-    """The fields that name a policy and its parameters; PluginError if a block cannot hold them."""
-    try:
-        params = policy.params()
-        if not NAME.fullmatch(policy.name):
-            raise ValueError(f"the name {policy.name!r} is not allowed")
-        if not isinstance(params, dict):
-            raise TypeError(f"params() returned {type(params).__name__}, not a dict")
-        text = canonical_json(params)
-        if len(text) > 0xFFFF:
-            raise ValueError(f"its parameters take {len(text)} bytes, allowed are {0xFFFF}")
-    except Exception as error:
-        raise PluginError(
-            f"filter policy {type(policy).__qualname__} cannot be named in a block: {cause(error)}"
-        ) from error
-    name = policy.name.encode()
-    return bytes((len(name),)) + name + len(text).to_bytes(2, "little") + text
+@attrs.frozen
+class Identity:
+    """A policy's name, and its parameters in canonical JSON."""
+
+    name: str
+    params: str
+
+    @classmethod
+    def of(cls, policy: FilterPolicy) -> Self:
+        """What a policy says of itself; PluginError where a block could not hold or tell it."""
+        try:
+            name, params = NAME.fullmatch(policy.name), policy.params()
+            if name is None:
+                raise ValueError(f"the name {policy.name!r} is not allowed")
+            if not isinstance(params, dict):
+                raise TypeError(f"params() returned {type(params).__name__}, not a dict")
+            text = canonical_json(params)
+            if len(text) > 0xFFFF:
+                raise ValueError(f"its parameters take {len(text)} bytes, allowed are {0xFFFF}")
+            _check_nesting(text.decode())
+        except BaseException as error:
+            raise plugin_error(policy, "cannot be named in a block", error) from error
+        return cls(name[0], text.decode())
+
+    def decoded(self) -> dict[str, Any]:
+        """The parameters as every reader of a block finds them."""
+        return decode_params(self.params.encode())
+
+    def encode(self) -> bytes:
+        """The fields of a block that name the policy and its parameters."""
+        name, text = self.name.encode(), self.params.encode()
+        return bytes((len(name),)) + name + len(text).to_bytes(2, "little") + text
 
 
 def open_block(block: Buffer) -> FilterReader:
@@ -140,24 +166,30 @@ def open_block(block: Buffer) -> FilterReader:
     if not payload:
         return EmptyReader()
     cls = registry.lookup(description.policy)
-    where = f"filter policy {description.policy!r} ({cls.__module__}.{cls.__qualname__})"
+    return open_payload(description.policy, cls, description.params, payload)
+
+
+def open_payload(
+    name: str, cls: type[FilterPolicy], params: dict[str, Any], payload: memoryview
+) -> FilterReader:
+    """A reader of the filter behind a block's label, by any instance of the class."""
+    where = f"filter policy {name!r} ({cls.__module__}.{cls.__qualname__})"
     try:
-        policy = _reading_instance(cls, description.params)
+        policy = _reading_instance(cls, params)
         data: Any = payload if cls.takes_views else payload.tobytes()
         reader = policy.open(data)
+        for method in ("might_contain", "might_contain_many"):
+            if not callable(getattr(reader, method, None)):
+                raise TypeError(f"its reader is a {type(reader).__name__}, which has no {method}()")
     except CorruptFilterError as error:
         raise CorruptBlockError(
-            f"a block's checksum is right, its filter is not: {error}"
+            f"a block's checksum is right, its filter is not: {words(error)}"
         ) from error
-    except UnsupportedVersionError:
-        raise
-    except Exception as error:
+    except UnsupportedVersionError as error:
+        raise UnsupportedVersionError(words(error)) from error
+    except BaseException as error:
+        let_pass(error)
         raise PluginError(f"{where} failed to open a filter: {cause(error)}") from error
-    for method in ("might_contain", "might_contain_many"):
-        if not callable(getattr(reader, method, None)):
-            raise PluginError(
-                f"{where} opened a filter as {type(reader).__name__}, which has no {method}()"
-            )
     return reader
 
 
@@ -174,7 +206,8 @@ def _reading_instance(cls: type[FilterPolicy], params: dict[str, Any]) -> Filter
     """
     try:
         return cls()
-    except Exception:  # a parameter without a default: TypeError, or what a plug-in likes to raise
+    except BaseException as error:  # a parameter without a default, or whatever a plug-in raises
+        let_pass(error)
         known = parameter_names(cls)
         return cls(**{name: params[name] for name in params if known is None or name in known})
 
@@ -206,7 +239,7 @@ def _parse(block: Buffer) -> tuple[BlockDescription, memoryview]:
 def _parse_fields(fields: _Fields, total_bytes: int) -> tuple[BlockDescription, memoryview]:
     flags = fields.number(1, "flags")
     name = _decode_name(fields.take(fields.number(1, "name length"), "name"))
-    params = _decode_params(fields.take(fields.number(2, "parameter length"), "parameters"))
+    params = decode_params(fields.take(fields.number(2, "parameter length"), "parameters"))
     num_keys = fields.number(8, "number of keys")
     payload = fields.take(fields.number(8, "filter length"), "filter")
     fields.end()
@@ -237,11 +270,14 @@ def _decode_name(name: memoryview) -> str:
     return text
 
 
-def _decode_params(params: memoryview) -> dict[str, Any]:
+def decode_params(params: Buffer) -> dict[str, Any]:
+    """The parameters in a block's JSON; CorruptBlockError for what is no such object."""
     try:
-        decoded = json.loads(str(params, "utf-8"), parse_constant=_refuse_constant)
+        text = str(params, "utf-8")
+        _check_nesting(text)
+        decoded = json.loads(text, parse_constant=_refuse_constant)
         canonical_json(decoded)  # 1e999 and "\\ud800" parse, and could not be written again
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptBlockError(
             f"filter block has parameters that are not JSON: {cause(error)}"
         ) from error
@@ -250,6 +286,25 @@ def _decode_params(params: memoryview) -> dict[str, Any]:
             f"filter block has parameters that are a JSON {type(decoded).__name__}, not an object"
         )
     return decoded
+
+
+def _check_nesting(text: str) -> None:
+    """ValueError if a parser would have to go deeper than ``DEEPEST``.
+
+    Known before it starts, so that running out of stack tells of the caller and not of the text.
+    """
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return
+    depth, quoted = 0, False
+    for token in _TOKENS.findall(text):
+        if token == '"':
+            quoted = not quoted
+        elif quoted or token[0] == "\\":
+            continue
+        else:
+            depth += 1 if token in "[{" else -1
+        if depth > DEEPEST:
+            raise ValueError(f"arrays and objects nest deeper than {DEEPEST}")
 
 
 def _refuse_constant(constant: str) -> None:

@@ -104,10 +104,19 @@ def json_object(text: bytes) -> dict[str, Any]:
     def refuse(word: str) -> None:
         raise RefusedError(word)
 
+    level, inside, before = 0, False, ""
+    for letter in text.decode("latin-1"):
+        if letter == '"' and not (inside and before == "\\"):
+            inside = not inside
+        elif not inside:
+            level += (letter in "[{") - (letter in "]}")
+        before = "" if before == "\\" else letter
+        if level > 64:
+            raise RefusedError("nesting")
     try:
         value = json.loads(text.decode("utf-8"), parse_constant=refuse)
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RefusedError("JSON") from error
     if type(value) is not dict:
         raise RefusedError("no object")
