@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from policies.block import encode_identity
+from filters.header import immutable_view
+from policies.block import Identity, open_payload
 from policies.builtin import BUILTIN, FamilyBuilder
-from policies.contract import BuildContext, FilterBuilder, FilterPolicy
+from policies.containment import is_attended, let_pass
+from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
 from policies.errors import cause
 
 if TYPE_CHECKING:
@@ -33,26 +35,44 @@ class BuildResult:
 class VerifiedBuilder:
     """A policy's builder behind which nothing goes wrong unnoticed.
 
-    The finished filter is opened from its bytes and probed with every key. A miss, an exception of
-    the policy or a value of the wrong type drops the filter; none of them reaches the caller. For
-    a built-in policy the digests that its builder keeps anyway are what the filter is probed with,
-    about a nanosecond each in the compiled kernel; for any other policy it keeps the keys.
+    The finished filter is opened from its bytes, as a lookup will open it, and asked for every key,
+    as a lookup will ask. A miss, an exception of the policy or a value of the wrong type drops the
+    filter; none of them reaches the caller, unless it interrupts him.
+
+    For a policy that is built in the digests that its builder keeps anyway are what the filter is
+    asked for, about a nanosecond each in the compiled kernel: its readers answer for a digest what
+    they answer for a key. For any other policy it keeps the keys. Where another policy will read
+    the filter, that is ``read_by``.
     """
 
-    __slots__ = ("_builder", "_digests", "_failure", "_finished", "_keys", "_policy")
+    __slots__ = (
+        "_builder",
+        "_digests",
+        "_failure",
+        "_finished",
+        "_keys",
+        "_name",
+        "_policy",
+        "_read_by",
+    )
 
-    def __init__(self, policy: FilterPolicy, context: BuildContext):
+    def __init__(
+        self, policy: FilterPolicy, context: BuildContext, read_by: FilterPolicy | None = None
+    ):
         self._policy = policy
+        self._read_by = read_by
+        self._name = repr(type(policy).__qualname__)
         self._keys: list[bytes] = []
         self._digests: Digests | None = None
         self._builder: FilterBuilder | None = None
         self._failure: BuildResult | None = None
         self._finished = False
         try:
+            self._name = repr(policy.name)
             self._builder = policy.new_builder(context)
-        except Exception as error:
-            self._fail(f"raised in new_builder(): {cause(error)}")
-        if type(policy) in BUILTIN and isinstance(self._builder, FamilyBuilder):
+        except BaseException as error:
+            self._raised("in new_builder()", error)
+        if _is_built_in(policy) and isinstance(self._builder, FamilyBuilder):
             self._digests = self._builder.digests
 
     def add(self, key: bytes) -> None:
@@ -63,8 +83,8 @@ class VerifiedBuilder:
             return
         try:
             self._builder.add(key)
-        except Exception as error:
-            self._fail(f"raised in add(): {cause(error)}")
+        except BaseException as error:
+            self._raised("in add()", error)
         else:
             if self._digests is None:
                 self._keys.append(key)
@@ -77,8 +97,8 @@ class VerifiedBuilder:
             return
         try:
             self._digests.add_many(keys)
-        except Exception as error:
-            self._fail(f"raised in add(): {cause(error)}")
+        except BaseException as error:
+            self._raised("in add()", error)
 
     def finish(self) -> BuildResult:
         """The verified filter, or why there is none; once only."""
@@ -90,36 +110,47 @@ class VerifiedBuilder:
             return self._failure
         try:
             filter = self._builder.finish()
-        except Exception as error:
-            return self._fail(f"raised in finish(): {cause(error)}")
+        except BaseException as error:
+            return self._raised("in finish()", error)
         if filter is None:
             keys = self._num_added
             return BuildResult("declined", reason=f"policy {self._name} declined {keys} keys")
         return self._verify(self._builder, filter)
 
     def _verify(self, builder: FilterBuilder, filter: bytes) -> BuildResult:
-        if not isinstance(filter, bytes):
+        if type(filter) is not bytes:
             return self._fail(f"finished with {type(filter).__name__}, not with bytes or None")
         if self._num_added and not filter:
             return self._fail(f"finished with no bytes for {self._num_added} keys")
         try:
-            encode_identity(self._policy)
-            reader: Any = self._policy.open(filter)
             if self._digests is not None:
+                reader: Any = self._policy.open(filter)
                 fault = _missed(reader.count_missing(self._digests), self._num_added)
                 num_keys = getattr(builder, "num_keys", 0)
             else:
-                fault = _fault(reader.might_contain_many(list(self._keys)), self._keys)
+                reader = self._opened(Identity.of(self._policy), filter)
+                fault = _fault(reader, self._keys)
                 num_keys = _count(self._keys, builder, reader)
-        except Exception as error:
-            return self._fail(f"raised while its filter was verified: {cause(error)}")
+        except BaseException as error:
+            return self._raised("while its filter was verified", error)
         if fault:
             return self._fail(fault)
         return BuildResult("built", filter, num_keys)
 
+    def _opened(self, identity: Identity, filter: bytes) -> FilterReader:
+        """The reader that a lookup would ask, another instance's than the one that built."""
+        if self._read_by is not None:
+            return self._read_by.open(filter)
+        cls, payload = type(self._policy), immutable_view(filter)
+        return open_payload(identity.name, cls, identity.decoded(), payload)
+
     @property
     def _num_added(self) -> int:
         return len(self._keys if self._digests is None else self._digests)
+
+    def _raised(self, where: str, error: BaseException) -> BuildResult:
+        let_pass(error, attended=is_attended())
+        return self._fail(f"raised {where}: {cause(error)}")
 
     def _fail(self, what: str) -> BuildResult:
         self._builder = None
@@ -127,18 +158,39 @@ class VerifiedBuilder:
         self._failure = BuildResult("failed", reason=f"policy {self._name} {what}")
         return self._failure
 
-    @property
-    def _name(self) -> str:
-        return repr(self._policy.name)
+
+def _is_built_in(policy: FilterPolicy) -> bool:
+    """Whether a policy is of one of our own classes, and of none that is derived or says it is."""
+    return any(type(policy) is cls for cls in BUILTIN)
 
 
-def _fault(answers: Any, keys: list[bytes]) -> str:
-    """What is wrong with the answers to a filter's own keys; nothing if all are "maybe"."""
+def _fault(reader: Any, keys: list[bytes]) -> str:
+    """What is wrong with a reader's answers to its own keys, in each way that it may be asked."""
+    fault = _fault_one_by_one([reader.might_contain(key) for key in keys])
+    fault = fault or _fault_at_once(reader.might_contain_many(list(keys)), len(keys))
+    if fault or not hasattr(reader, "__lsm_probe__"):
+        return fault
+    from policies.door import ways_in  # ctypes, which few plug-ins need
+
+    for name, ask in ways_in(reader):
+        if missed := _missed(sum(not ask(key) for key in keys), len(keys)):
+            return f"{missed} when asked by {name}() of its capsule"
+    return ""
+
+
+def _fault_one_by_one(answers: list[Any]) -> str:
+    for answer in answers:
+        if answer is not True and answer is not False:
+            return f"answered a key with {type(answer).__name__}, not with True or False"
+    return _missed(answers.count(False), len(answers))
+
+
+def _fault_at_once(answers: Any, count: int) -> str:
     if not isinstance(answers, list):
         return f"answered many keys with {type(answers).__name__}, not with a list"
-    if len(answers) != len(keys):
-        return f"gave {len(answers)} answers for {len(keys)} keys"
-    return _missed(sum(not answer for answer in answers), len(keys))
+    if len(answers) != count:
+        return f"gave {len(answers)} answers for {count} keys"
+    return _missed(sum(not answer for answer in answers), count)
 
 
 def _missed(missed: int, count: int) -> str:
@@ -151,6 +203,6 @@ def _count(keys: list[bytes], *counted_by: object) -> int:
         return 0
     for each in counted_by:
         count = getattr(each, "num_keys", None)
-        if isinstance(count, int) and not isinstance(count, bool) and 0 < count <= len(keys):
+        if type(count) is int and 0 < count <= len(keys):
             return count
     return len(set(keys))

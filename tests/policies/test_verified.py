@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
+from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -41,20 +44,18 @@ def build(policy: FilterPolicy, keys: Sequence[bytes] = KEYS) -> BuildResult:
 
 
 class Scripted(FilterPolicy):
-    """A policy whose every step can be replaced."""
+    """A policy whose every step can be replaced, for whichever instance reads."""
 
     name: ClassVar[str] = "test.scripted"
-
-    def __init__(self, **steps: Any):
-        self.steps = {
-            "new_builder": lambda: None,
-            "add": lambda: None,
-            "finish": lambda: b"filter",
-            "open": lambda: None,
-            "many": lambda: [True] * 4,
-            "params": dict,
-            **steps,
-        }
+    steps: ClassVar[dict[str, Any]] = {
+        "new_builder": lambda: None,
+        "add": lambda: None,
+        "finish": lambda: b"filter",
+        "open": lambda: None,
+        "one": lambda: True,
+        "many": lambda: [True] * 4,
+        "params": dict,
+    }
 
     def create_filter(self, keys: Sequence[bytes]) -> bytes:
         raise AssertionError("the builder is asked, not the policy")
@@ -95,12 +96,30 @@ class ScriptedReader:
         if "read_keys" in steps:
             self.num_keys = steps["read_keys"]
 
-    def might_contain(self, key: bytes) -> bool:
-        return True
+    def might_contain(self, key: bytes) -> Any:
+        return self.steps["one"]()
 
     def might_contain_many(self, keys: list[bytes]) -> Any:
         keys.clear()  # what is handed to a policy is the policy's
         return self.steps["many"]()
+
+
+def scripted(**steps: Any) -> Scripted:
+    """An instance of a class of its own, that follows this script."""
+    cls = type("Scripted", (Scripted,), {"steps": {**Scripted.steps, **steps}})
+    policy: Scripted = cls()
+    return policy
+
+
+class Panic(BaseException):
+    """What an extension in another language raises."""
+
+
+STEPS = ("new_builder", "add", "finish", "open", "one", "many", "params")
+
+
+def gone(_self: object) -> str:
+    raise Panic("gone")
 
 
 def raising(error: BaseException) -> Callable[[], None]:
@@ -129,7 +148,7 @@ class TestBuilt:
         assert result.num_keys == len(set(keys))
 
     def test_the_policy_sees_the_context(self) -> None:
-        policy = Scripted()
+        policy = scripted()
         build(policy)
         assert policy.context == BuildContext(level=2, expected_keys=4)
 
@@ -154,14 +173,14 @@ class TestBuilt:
     def test_a_count_is_believed_where_it_can_be_right(
         self, counts: dict[str, Any], num_keys: int
     ) -> None:
-        assert build(Scripted(**counts)) == BuildResult("built", b"filter", num_keys)
+        assert build(scripted(**counts)) == BuildResult("built", b"filter", num_keys)
 
     def test_a_count_of_no_keys_is_none(self) -> None:
-        policy = Scripted(many=list, built_keys=7)
+        policy = scripted(many=list, built_keys=7)
         assert build(policy, []) == BuildResult("built", b"filter", 0)
 
     def test_no_bytes_for_no_keys(self) -> None:
-        result = build(Scripted(many=list, finish=bytes), [])
+        result = build(scripted(many=list, finish=bytes), [])
         assert result == BuildResult("built", b"", 0)
 
 
@@ -178,26 +197,73 @@ class TestFailed:
             ("new_builder", r"raised in new_builder\(\)"),
             ("add", r"raised in add\(\)"),
             ("finish", r"raised in finish\(\)"),
-            ("open", "raised while its filter was verified"),
+            ("open", "raised while its filter was verified.*failed to open a filter"),
+            ("one", "raised while its filter was verified"),
             ("many", "raised while its filter was verified"),
             ("params", "raised while its filter was verified.*cannot be named in a block"),
         ],
     )
     @pytest.mark.parametrize(
         "error",
-        [ZeroDivisionError("oops"), MemoryError("oops"), RecursionError("oops"), KeyError("oops")],
+        [
+            ZeroDivisionError("oops"),
+            MemoryError("oops"),
+            RecursionError("oops"),
+            KeyError("oops"),
+            asyncio.CancelledError("oops"),
+            Panic("oops"),
+        ],
         ids=lambda error: type(error).__name__,
     )
-    def test_an_exception_of_the_policy(self, step: str, cause: str, error: Exception) -> None:
-        result = build(Scripted(**{step: raising(error)}))
+    def test_an_exception_of_the_policy(self, step: str, cause: str, error: BaseException) -> None:
+        result = build(scripted(**{step: raising(error)}))
         assert (result.state, result.filter, result.num_keys) == ("failed", None, 0)
         expected = f"policy 'test.scripted' {cause}.*{type(error).__name__}: '?oops"
         assert re.fullmatch(expected + "'?", result.reason)
 
-    @pytest.mark.parametrize("step", ["new_builder", "add", "finish", "open", "many", "params"])
-    def test_an_interrupt_passes(self, step: str) -> None:
-        with pytest.raises(KeyboardInterrupt):
-            build(Scripted(**{step: raising(KeyboardInterrupt())}))
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+    @pytest.mark.parametrize("step", STEPS)
+    def test_an_interruption_passes(self, step: str, error: type[BaseException]) -> None:
+        with pytest.raises(error):
+            build(scripted(**{step: raising(error())}))
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+    @pytest.mark.parametrize("step", STEPS)
+    def test_where_nobody_can_be_interrupted_it_is_the_policys(
+        self, step: str, error: type[BaseException]
+    ) -> None:
+        results: list[BuildResult] = []
+
+        def in_the_background() -> None:
+            results.append(build(scripted(**{step: raising(error("out"))})))
+
+        thread = threading.Thread(target=in_the_background)
+        thread.start()
+        thread.join()
+        assert [result.state for result in results] == ["failed"]
+        assert f"{error.__name__}: out" in results[0].reason
+
+    def test_bytes_with_a_mind_of_their_own(self) -> None:
+        class Bytes(bytes):
+            def __bool__(self) -> bool:
+                raise Panic("no truth")
+
+        result = build(scripted(finish=lambda: Bytes(b"x")))
+        assert "finished with Bytes, not with bytes" in result.reason
+
+    def test_a_name_that_raises(self) -> None:
+        nameless = type("Nameless", (Scripted,), {"name": property(gone)})
+        assert build(nameless()).reason == "policy 'Nameless' raised in new_builder(): Panic: gone"
+
+    def test_a_count_that_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ScriptedReader, "num_keys", property(gone), raising=False)
+        assert build(scripted()).reason.endswith("while its filter was verified: Panic: gone")
+
+    def test_an_exception_that_raises_when_it_is_shown(self) -> None:
+        class Mute(BaseException):
+            __str__ = gone
+
+        assert build(scripted(add=raising(Mute()))).reason.endswith("raised in add(): Mute")
 
     @pytest.mark.parametrize(
         ("script", "reason"),
@@ -206,6 +272,9 @@ class TestFailed:
             ({"finish": lambda: bytearray(b"x")}, "finished with bytearray, not with bytes"),
             ({"finish": lambda: 0}, "finished with int, not with bytes or None"),
             ({"finish": bytes}, "finished with no bytes for 4 keys"),
+            ({"one": lambda: False}, "misses 4 of its 4 keys"),
+            ({"one": lambda: None}, "answered a key with NoneType, not with True or False"),
+            ({"one": lambda: 1}, "answered a key with int, not with True or False"),
             ({"many": lambda: [True] * 3}, "gave 3 answers for 4 keys"),
             ({"many": lambda: [True] * 5}, "gave 5 answers for 4 keys"),
             ({"many": lambda: [True, False, None, True]}, "misses 2 of its 4 keys"),
@@ -215,7 +284,7 @@ class TestFailed:
         ],
     )
     def test_a_wrong_result(self, script: dict[str, Any], reason: str) -> None:
-        result = build(Scripted(**script))
+        result = build(scripted(**script))
         assert (result.state, result.filter, result.num_keys) == ("failed", None, 0)
         assert result.reason.startswith("policy 'test.scripted' ")
         assert reason in result.reason
@@ -225,7 +294,7 @@ class TestFailed:
             def open(self, filter: bytes) -> Any:
                 return None
 
-        assert "AttributeError" in build(NoReader()).reason
+        assert "its reader is a NoneType" in build(NoReader()).reason
 
     def test_a_failed_builder_goes_on_taking_keys(self) -> None:
         calls: list[int] = []
@@ -234,13 +303,13 @@ class TestFailed:
             calls.append(1)
             raise ValueError("full")
 
-        result = build(Scripted(add=add))
+        result = build(scripted(add=add))
         assert result.reason == "policy 'test.scripted' raised in add(): ValueError: full"
         assert len(calls) == 1
 
 
 class TestMisuse:
-    @pytest.mark.parametrize("policy", [policies.BlockedPolicy(), Scripted(add=raising(OSError()))])
+    @pytest.mark.parametrize("policy", [policies.BlockedPolicy(), scripted(add=raising(OSError()))])
     def test_a_finished_builder_is_finished(self, policy: FilterPolicy) -> None:
         builder = VerifiedBuilder(policy, BuildContext())
         builder.add(b"a")
@@ -277,6 +346,59 @@ def test_a_filter_that_misses_digests_is_dropped(monkeypatch: pytest.MonkeyPatch
     result = build(BlockedPolicy().with_seed(5), [b"key%d" % i for i in range(100)])
     assert result.state == "failed"
     assert re.search(r"'blocked' built a filter that misses \d+ of its 100 keys", result.reason)
+
+
+class PoseurMeta(ABCMeta):
+    """Makes classes that say they are whatever they are compared with."""
+
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return 0
+
+
+def test_no_class_can_say_that_it_is_built_in() -> None:
+    """Only the readers of our own classes are believed to answer for a digest as for a key."""
+
+    class Poseur(BlockedPolicy, metaclass=PoseurMeta):
+        name: ClassVar[str] = "acme.poseur"
+
+        def open(self, filter: Any) -> Any:
+            return ScriptedReader({**Scripted.steps, "one": lambda: None})
+
+    result = build(Poseur(), [b"key%d" % i for i in range(100)])
+    assert result.state == "failed"
+    assert "answered a key with NoneType" in result.reason
+
+
+def test_a_filter_is_opened_as_a_lookup_opens_it() -> None:
+    """By an instance without parameters, and where views are taken from a view."""
+    opened: list[tuple[int, Any]] = []
+
+    @attrs.frozen
+    class Watched(FilterPolicy):
+        name: ClassVar[str] = "acme.watched"
+        takes_views: ClassVar[bool] = True
+        width: int = 3
+
+        def create_filter(self, keys: Sequence[bytes]) -> bytes:
+            return b"filter"
+
+        def open(self, filter: bytes) -> Any:
+            opened.append((self.width, filter))
+            return policies.NoFilterPolicy().open(filter)
+
+    assert build(Watched(7)).state == "built"
+    assert opened == [(3, b"filter")]
+    assert isinstance(opened[0][1], memoryview)
+
+
+def test_whoever_will_read_a_filter_verifies_it() -> None:
+    policy = scripted(finish=lambda: b"filter\x06")
+    builder = VerifiedBuilder(policy, BuildContext(), read_by=policies.LevelDBPolicy())
+    add_all(builder, KEYS)
+    assert "misses" in builder.finish().reason
 
 
 def test_a_policy_derived_from_a_built_in_one_is_probed_with_its_keys() -> None:
