@@ -20,7 +20,7 @@ from lsm.disk.filter_blocks import (
 from lsm.disk.footer import Handle
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError
-from policies import FilterReader, LevelDBPolicy, RocksDBPolicy
+from policies import FilterReader, RocksDBPolicy
 from policies.errors import DuplicatePolicyError, UnknownPolicyError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class LoadedFilter:
                 rate = getattr(self.reader, "expected_fpr", None)
                 self._expected_fpr = float(rate) if isinstance(rate, int | float) else None
             elif self.windows is not None:
-                self._expected_fpr = self.windows.expected_fpr()
+                self._expected_fpr = self.windows.expected_fpr
         return self._expected_fpr
 
 
@@ -125,7 +125,7 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
         raise UnknownPolicyError(f"nobody here reads filters of the form {key!r}")
     contents = table.read(handle, "filter block")
     if key == WINDOWS_KEY:
-        windows = WindowReader(contents, LevelDBPolicy())
+        windows = WindowReader(contents)
         return LoadedFilter(
             _info(properties, "leveldb", "block", level, len(contents)), windows=windows
         )

@@ -17,19 +17,33 @@ from typing import Literal, Protocol
 
 import attrs
 
-import policies
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
 from lsm.errors import CorruptionError
-from policies import BuildContext, FilterPolicy, FilterReader, VerifiedBuilder
+from policies import (
+    BuildContext,
+    FilterPolicy,
+    FilterReader,
+    LevelDBPolicy,
+    NoFilterPolicy,
+    RocksDBPolicy,
+    VerifiedBuilder,
+    block,
+)
+from policies.block import Identity
+from policies.builtin import RibbonPolicy
+from policies.containment import is_attended, let_pass
+from policies.errors import cause
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
 ROCKSDB_KEY = "fullfilter.rocksdb.BuiltinBloomFilter"
 ROCKSDB_POLICIES = frozenset({"rocksdb", "ribbon"})
+WINDOWS_POLICY = LevelDBPolicy()
 FULL_PREFIX = "fullfilter."
 PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
 
 _BASE_LG = 11
 _WINDOW_BYTES = 1 << _BASE_LG
+_MOST_WINDOW_BYTES = 0xFFFF_FFFF  # an offset is a u32
 _WINDOWS_TAIL = 5  # where the offsets begin, and the base's logarithm
 
 
@@ -81,14 +95,22 @@ class TableFilter:
         result = self._builder.finish()
         if result.filter is None:
             return WrittenFilter(result.state, reason=result.reason)
-        if self._policy.name in ROCKSDB_POLICIES:
+        if type(self._policy) is RocksDBPolicy or type(self._policy) is RibbonPolicy:
             return WrittenFilter("built", ROCKSDB_KEY, result.filter, result.num_keys)
-        block = policies.encode_block(self._policy, result.filter, num_keys=result.num_keys)
-        return WrittenFilter("built", FULL_PREFIX + self._policy.name, block, result.num_keys)
+        try:
+            identity = Identity.of(self._policy)
+        except BaseException as error:  # although it could be named while it was verified
+            let_pass(error, attended=is_attended())
+            return WrittenFilter("failed", reason=cause(error))
+        contents = block.encode(identity, result.filter, result.num_keys)
+        return WrittenFilter("built", FULL_PREFIX + identity.name, contents, result.num_keys)
 
 
 class WindowFilters:
-    """LevelDB's form: a filter for the blocks that begin in each 2 KiB of the file."""
+    """LevelDB's form: a filter for the blocks that begin in each 2 KiB of the file.
+
+    Whoever made them, they are read as LevelDB's filters, here and by LevelDB.
+    """
 
     def __init__(self, policy: FilterPolicy, context: BuildContext):
         self._policy = policy
@@ -119,12 +141,15 @@ class WindowFilters:
         self._offsets.append(len(self._filters))
         if not self._keys:
             return
-        builder = VerifiedBuilder(self._policy, self._context)
+        builder = VerifiedBuilder(self._policy, self._context, read_by=WINDOWS_POLICY)
         builder.add_many(self._keys)
         self._keys = []
         result = builder.finish()
         if result.filter is None:
             self._trouble = WrittenFilter(result.state, reason=result.reason)
+        elif len(self._filters) + len(result.filter) > _MOST_WINDOW_BYTES:
+            reason = f"the windows' filters take more than {_MOST_WINDOW_BYTES} bytes"
+            self._trouble = WrittenFilter("failed", reason=reason)
         else:
             self._filters += result.filter
             self._num_keys += result.num_keys
@@ -133,7 +158,7 @@ class WindowFilters:
 class WindowReader:
     """LevelDB's form opened: which filter answers depends on where the block begins."""
 
-    def __init__(self, contents: bytes, policy: FilterPolicy):
+    def __init__(self, contents: bytes):
         if len(contents) < _WINDOWS_TAIL:
             raise CorruptionError(
                 f"LevelDB's filter block takes {_WINDOWS_TAIL} bytes at least, not {len(contents)}"
@@ -150,7 +175,6 @@ class WindowReader:
         if any(b < a for a, b in zip(self._offsets, self._offsets[1:], strict=False)):
             raise CorruptionError("LevelDB's filter block is malformed: its offsets go backwards")
         self._contents = contents
-        self._policy = policy
         self._readers: list[FilterReader | None] = [None] * count
 
     def at(self, block_offset: int) -> FilterReader | None:
@@ -163,10 +187,11 @@ class WindowReader:
             start, end = self._offsets[window], self._offsets[window + 1]
             if start == end:
                 return None  # no keys were seen here, yet a block is: rather read it
-            reader = self._policy.open(self._contents[start:end])
+            reader = WINDOWS_POLICY.open(self._contents[start:end])
             self._readers[window] = reader
         return reader
 
+    @property
     def expected_fpr(self) -> float | None:
         """The share of absent keys let through: random ones, a few by each window in turn."""
         starts = range(len(self._readers))
@@ -199,10 +224,18 @@ class FilterPlan:
     none_below: Callable[[bytes, bytes], bool]
     unless_last: bool = False
 
+    def identity(self) -> Identity:
+        """How the table's properties name the policy; as unknown where it fails to say."""
+        try:
+            return Identity.of(self.policy)
+        except BaseException as error:
+            let_pass(error, attended=is_attended())
+            return Identity("unknown", "{}")
+
     def writer(self, first: bytes, last: bytes, num_keys: int) -> FilterWriter:
         """What writes the filter of a table between these keys."""
         is_last = self.level > 0 and self.none_below(first, last)
-        if self.policy.name == "none" or (self.unless_last and is_last):
+        if type(self.policy) is NoFilterPolicy or (self.unless_last and is_last):
             return NoFilter()
         context = BuildContext(
             level=self.level, is_bottommost=is_last, reason=self.reason, expected_keys=num_keys
