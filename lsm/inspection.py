@@ -15,6 +15,7 @@ from lsm.errors import CorruptionError, IOError
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.options import LEVELS
 from lsm.stats import CacheStats, Counters, FilterCounts, LevelStats, Stats
+from policies import claims
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -47,22 +48,30 @@ class TableFilter:
 
 @attrs.frozen(kw_only=True)
 class LevelFilters:
-    """What a level is configured to use, and the filters its tables carry."""
+    """What a level is configured to use, and the filters its tables carry.
+
+    A policy that fails to say what it is called and was asked for has None for both.
+    """
 
     level: int
-    configured: str
-    params: dict[str, Any] = attrs.field(hash=False)
+    configured: str | None
+    params: dict[str, Any] | None = attrs.field(hash=False)
     layout: str
     tables: tuple[TableFilter, ...]
 
     @property
     def drifted(self) -> tuple[TableFilter, ...]:
-        """The tables whose filters are not what the level is configured to use now."""
+        """The tables whose filters are not what the level is configured to use now.
+
+        None, where the policy fails to say what that is.
+        """
+        if self.configured is None:
+            return ()
+        configured = (self.configured, self.params, self.layout)
         return tuple(
             table
             for table in self.tables
-            if (table.policy, table.params, table.layout)
-            != (self.configured, self.params, self.layout)
+            if (table.policy, table.params, table.layout) != configured
         )
 
 
@@ -163,24 +172,28 @@ def _filter_says(store: Store, placed: PlacedTable, ordered: OrderedKey, key: by
             if number == len(opened.blocks):
                 return False
             reader = loaded.windows.at(opened.table.index_handles[number].offset)
-        return None if reader is None else bool(reader.might_contain(key))
-    except Exception as error:
+        return None if reader is None else reader.might_contain(key) is not False
+    except BaseException as error:
         store.tables.probe_failed(opened, loaded, error)
         return None
 
 
 def filters(store: Store) -> tuple[LevelFilters, ...]:
     """Every level's configuration and its tables' filters."""
-    version, selected = _view(store).version, store.options.filters
-    return tuple(
-        LevelFilters(
-            level=level,
-            configured=selected[level].name,
-            params=selected[level].params(),
-            layout=selected.layout(level),
-            tables=tuple(_table_filter(store, placed) for placed in version.levels[level]),
-        )
-        for level in range(LEVELS)
+    version = _view(store).version
+    return tuple(_level_filters(store, version, level) for level in range(LEVELS))
+
+
+def _level_filters(store: Store, version: Version, level: int) -> LevelFilters:
+    selected = store.options.filters
+    policy = selected[level]
+    identity = claims.identity(policy)
+    return LevelFilters(
+        level=level,
+        configured=None if identity is None else identity.name,
+        params=None if identity is None else identity.decoded(),
+        layout=selected.layout(level),
+        tables=tuple(_table_filter(store, placed) for placed in version.levels[level]),
     )
 
 

@@ -20,13 +20,18 @@ from lsm.disk.filter_blocks import (
 from lsm.disk.footer import Handle
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError
-from policies import FilterReader, RocksDBPolicy
+from policies import FilterReader, RocksDBPolicy, claims
+from policies.containment import MOMENTARY, is_momentary
 from policies.errors import DuplicatePolicyError, UnknownPolicyError
 
 if TYPE_CHECKING:
     from lsm.disk.properties import Properties
 
 _log = logging.getLogger("lsm")
+
+PATIENCE = 4096
+"""So many lookups go on without a filter that could not be loaded for the moment, before the next
+tries again."""
 
 
 @attrs.frozen
@@ -46,20 +51,33 @@ class FilterInfo:
 class LoadedFilter:
     """A filter to be asked: by the table's ``reader``, or by the ``windows`` of its blocks.
 
-    With neither there is no say, and ``state`` tells why.
+    With neither there is no say, and ``state`` tells why. Where that may pass, ``patience`` is how
+    many lookups go on without it.
     """
 
-    __slots__ = ("_expected_fpr", "charge", "held", "info", "owner", "reader", "used", "windows")
+    __slots__ = (
+        "_expected_fpr",
+        "charge",
+        "held",
+        "info",
+        "owner",
+        "patience",
+        "reader",
+        "used",
+        "windows",
+    )
 
     def __init__(
         self,
         info: FilterInfo,
         reader: FilterReader | None = None,
         windows: WindowReader | None = None,
+        patience: int = 0,
     ):
         self.info = info
         self.reader = reader
         self.windows = windows
+        self.patience = patience
         self.charge = info.bytes
         self.used = False
         self.held: bool | None = None
@@ -76,14 +94,17 @@ class LoadedFilter:
         if self.owner is not None and self.owner.filter is self:
             self.owner.filter = None
 
+    def went_without(self) -> None:
+        """Count a lookup that did without it for the moment; after the last it is loaded anew."""
+        self.patience -= 1
+        if self.patience <= 0:
+            self.evict()
+
     def expected_fpr(self) -> float | None:
         """The share of absent keys it is expected to let through."""
         if self._expected_fpr is None:
-            if self.reader is not None:
-                rate = getattr(self.reader, "expected_fpr", None)
-                self._expected_fpr = float(rate) if isinstance(rate, int | float) else None
-            elif self.windows is not None:
-                self._expected_fpr = self.windows.expected_fpr
+            asked = self.windows if self.reader is None else self.reader
+            self._expected_fpr = claims.expected_fpr(asked)
         return self._expected_fpr
 
 
@@ -115,8 +136,11 @@ def _load(table: Table, properties: Properties | None, paranoid: bool) -> Loaded
         return _unusable(table, "unknown", key, error, properties, paranoid=False)
     except (CorruptionError, policies.CorruptBlockError) as error:
         return _unusable(table, "corrupt", key, error, properties, paranoid)
+    except MOMENTARY as error:
+        return _unusable(table, "failed", key, error, properties, False, PATIENCE)
     except FilterError as error:
-        return _unusable(table, "failed", key, error, properties, paranoid=False)
+        patience = PATIENCE if is_momentary(error.__cause__) else 0
+        return _unusable(table, "failed", key, error, properties, False, patience)
 
 
 def _open(table: Table, key: str, handle: Handle, properties: Properties | None) -> LoadedFilter:
@@ -182,6 +206,7 @@ def _unusable(
     error: Exception,
     properties: Properties | None,
     paranoid: bool,
+    patience: int = 0,
 ) -> LoadedFilter:
     if paranoid:
         if isinstance(error, CorruptionError) and table.name in str(error):
@@ -194,7 +219,8 @@ def _unusable(
     policy = key.removeprefix(FULL_PREFIX) if key.startswith(FULL_PREFIX) else key
     known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: "rocksdb", "": "unreadable"}
     level = properties.level if properties else None
-    return LoadedFilter(FilterInfo(state, known.get(key, policy), written_for_level=level))
+    info = FilterInfo(state, known.get(key, policy), written_for_level=level)
+    return LoadedFilter(info, patience=patience)
 
 
 def _properties(table: Table) -> Properties | None:

@@ -18,6 +18,7 @@ from lsm.disk.table import Table
 from lsm.errors import CorruptionError, IOError
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.stats import Counters
+from policies.containment import is_momentary, let_pass
 from policies.errors import cause
 
 if TYPE_CHECKING:
@@ -179,10 +180,18 @@ class Tables:
         return dict(self._counters)
 
     def probe_failed(
-        self, opened: OpenTable, loaded: LoadedFilter, error: Exception
+        self, opened: OpenTable, loaded: LoadedFilter, error: BaseException
     ) -> LoadedFilter:
-        """Do without a filter whose policy raised: as long as the table is open, it has no say."""
+        """What a lookup goes on with whose filter raised: one that has no say.
+
+        As long as the table is open it is without a filter then, unless the error tells of the
+        moment only. An interruption of the lookup is raised again.
+        """
+        let_pass(error)
         info = loaded.info
+        failed = LoadedFilter(attrs.evolve(info, state="failed", bytes=0))
+        if is_momentary(error):
+            return failed
         if opened.file.number not in self._complained:
             self._complained.add(opened.file.number)
             _log.warning(
@@ -191,7 +200,6 @@ class Tables:
                 info.policy,
                 cause(error),
             )
-        failed = LoadedFilter(attrs.evolve(info, state="failed", bytes=0))
         failed.owner = opened
         opened.filter = failed
         self.filters.forget(loaded)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -53,24 +55,57 @@ class MaybePolicy(FilterPolicy):
         return True
 
 
-class ProbingRaisesPolicy(FilterPolicy):
-    """Answers for many keys, so that its filters pass for good ones, and raises for one."""
+class _Building(threading.local):
+    """Whether this thread has built a filter that it will now open to see whether it is good."""
 
-    name: ClassVar[str] = "test.raises-while-probing"
+    now = False
 
-    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+
+class TurningPolicy(FilterPolicy):
+    """Its filter is good until it is verified. Whoever opens it later gets another reader."""
+
+    name: ClassVar[str] = "test.turning"
+    building: ClassVar[_Building] = _Building()
+
+    def create_filter(self, keys: Sequence[bytes]) -> Any:
+        self.building.now = True
         return b"!"
 
     def open(self, filter: bytes) -> Any:
-        return RaisingReader()
+        if self.building.now:
+            self.building.now = False
+            return MaybeReader()
+        return self.later(filter)
+
+    def later(self, filter: bytes) -> Any:
+        raise NotImplementedError
 
 
-class RaisingReader:
+class MaybeReader:
+    """Says "maybe" to every key."""
+
+    def might_contain(self, key: bytes) -> Any:
+        return True
+
+    def might_contain_many(self, keys: Sequence[bytes]) -> Any:
+        return [self.might_contain(key) for key in keys]
+
+
+class ProbingRaisesPolicy(TurningPolicy):
+    """Raises when it is asked for a key."""
+
+    name: ClassVar[str] = "test.raises-while-probing"
+
+    def later(self, filter: bytes) -> Any:
+        return RaisingReader(ZeroDivisionError("the probe is broken"))
+
+
+class RaisingReader(MaybeReader):
+    def __init__(self, error: BaseException):
+        self._error = error
+
     def might_contain(self, key: bytes) -> bool:
-        raise ZeroDivisionError("the probe is broken")
-
-    def might_contain_many(self, keys: Sequence[bytes]) -> list[bool]:
-        return [True] * len(keys)
+        raise self._error
 
 
 class BuildingRaisesPolicy(FilterPolicy):
@@ -114,28 +149,166 @@ class DecliningPolicy(FilterPolicy):
 
 
 @attrs.frozen
-class WrongTypesPolicy(FilterPolicy):
-    """Returns what is not of the type that was asked for: its filter, answers, or both readers'."""
+class WrongTypesPolicy(TurningPolicy):
+    """Returns what is not of the type that was asked for: its filter, answers, or both readers'.
+
+    With ``truth`` it does so only later: what it answers then is "maybe", if it is true at all.
+    """
 
     name: ClassVar[str] = "test.wrong-types"
     what: str = "truth"
 
     def create_filter(self, keys: Sequence[bytes]) -> Any:
-        return "text" if self.what == "filter" else b"x"
+        self.building.now = self.what == "truth"
+        return "text" if self.what == "filter" else self.what.encode()
 
-    def open(self, filter: bytes) -> Any:
-        return None if self.what == "reader" else WrongTypesReader(self.what)
+    def later(self, filter: bytes) -> Any:
+        return None if filter == b"reader" else WrongTypesReader(filter)
 
 
 class WrongTypesReader:
-    def __init__(self, what: str):
+    def __init__(self, what: bytes):
         self._what = what
 
     def might_contain(self, key: bytes) -> Any:
-        return ["maybe"]
+        return ["maybe"] if self._what == b"truth" else True
 
     def might_contain_many(self, keys: Sequence[bytes]) -> Any:
-        return "yes" * len(keys) if self._what == "answers" else [1] * len(keys)
+        return "yes" * len(keys) if self._what == b"answers" else [1] * len(keys)
+
+
+class Panic(BaseException):
+    """What an extension in another language raises, which is no Exception."""
+
+
+RAISED: dict[str, type[BaseException]] = {
+    "error": ZeroDivisionError,
+    "panic": Panic,
+    "cancelled": asyncio.CancelledError,
+    "no memory": MemoryError,
+    "no stack": RecursionError,
+    "exit": SystemExit,
+    "interrupt": KeyboardInterrupt,
+    "generator exit": GeneratorExit,
+}
+
+
+@attrs.frozen
+class RaisingPolicy(TurningPolicy):
+    """Raises something, somewhere: its bytes say to every instance what, and where."""
+
+    name: ClassVar[str] = "test.raises"
+    where: str = "finish"
+    what: str = "panic"
+
+    def reach(self, step: str) -> None:
+        if self.where == step:
+            raise RAISED[self.what]("out of order")
+
+    def new_builder(self, context: policies.BuildContext) -> Any:
+        self.reach("new_builder")
+        return RaisingBuilder(self)
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        self.reach("finish")
+        self.building.now = not self.where.startswith("verifying")
+        return f"{self.where}|{self.what}".encode()
+
+    def later(self, filter: bytes) -> Any:
+        spoken = type(self)(*filter.decode().split("|"))
+        spoken.reach("open")
+        spoken.reach("verifying open")
+        return StumblingReader(spoken)
+
+
+class RaisingBuilder:
+    def __init__(self, policy: RaisingPolicy):
+        self._policy = policy
+
+    def add(self, key: bytes) -> None:
+        self._policy.reach("add")
+
+    def finish(self) -> bytes:
+        return self._policy.create_filter([])
+
+
+class StumblingReader(MaybeReader):
+    def __init__(self, policy: RaisingPolicy):
+        self._policy = policy
+
+    def might_contain(self, key: bytes) -> bool:
+        self._policy.reach("verifying probe")
+        self._policy.reach("probe")
+        return True
+
+    @property
+    def expected_fpr(self) -> float:
+        self._policy.reach("expected_fpr")
+        return 1.0
+
+
+ANSWERS: dict[str, Any] = {"None": None, "0": 0, "empty": "", "list": []}
+try:
+    import numpy
+except ImportError:
+    pass
+else:
+    ANSWERS["numpy.False_"] = numpy.False_
+
+
+@attrs.frozen
+class FalsyPolicy(TurningPolicy):
+    """Answers with what is false and is not False: from the beginning, or only later."""
+
+    name: ClassVar[str] = "test.falsy"
+    what: str = "None"
+    at_once: bool = False
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        self.building.now = not self.at_once
+        return self.what.encode()
+
+    def later(self, filter: bytes) -> Any:
+        return FalsyReader(ANSWERS[filter.decode()])
+
+
+class FalsyReader(MaybeReader):
+    def __init__(self, answer: Any):
+        self._answer = answer
+
+    def might_contain(self, key: bytes) -> Any:
+        return self._answer
+
+    def might_contain_many(self, keys: Sequence[bytes]) -> list[bool]:
+        return [True] * len(keys)
+
+
+RATES: dict[str, Any] = {
+    "nan": float("nan"),
+    "infinite": float("inf"),
+    "negative": -0.1,
+    "above 1": 1.5,
+    "text": "0.01",
+    "truth": True,
+    "list": [0.01],
+    "huge": 10**400,
+}
+
+
+@attrs.frozen
+class OddRatePolicy(FilterPolicy):
+    """Predicts what no rate can be."""
+
+    name: ClassVar[str] = "test.odd-rate"
+    rate: str = "nan"
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return self.rate.encode()
+
+    def open(self, filter: bytes) -> Any:
+        reader = MaybeReader()
+        reader.expected_fpr = RATES[filter.decode()]  # type: ignore[attr-defined]
+        return reader
 
 
 class LosingPolicy(SetPolicy):
@@ -170,6 +343,9 @@ ODD: tuple[type[FilterPolicy], ...] = (
     WrongTypesPolicy,
     LosingPolicy,
     SlowStartPolicy,
+    RaisingPolicy,
+    FalsyPolicy,
+    OddRatePolicy,
 )
 
 

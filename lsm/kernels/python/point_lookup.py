@@ -70,8 +70,8 @@ def find_in_table(
     reader = loaded.reader
     if reader is not None:
         try:
-            denied = not reader.might_contain(user_key)
-        except Exception as error:
+            denied = reader.might_contain(user_key) is False  # whatever else it says is "maybe"
+        except BaseException as error:
             loaded = tables.probe_failed(opened, loaded, error)
             counters = tables.counters(placed, loaded)
         else:
@@ -87,8 +87,8 @@ def find_in_table(
     if loaded.windows is not None:
         try:
             reader = loaded.windows.at(table.index_handles[number].offset)
-            denied = reader is not None and not reader.might_contain(user_key)
-        except Exception as error:
+            denied = reader is not None and reader.might_contain(user_key) is False
+        except BaseException as error:
             loaded = tables.probe_failed(opened, loaded, error)
             counters = tables.counters(placed, loaded)
         else:
@@ -107,6 +107,8 @@ def find_in_table(
         entry = None
     if loaded.state != "built":
         counters.count(loaded.state)
+        if loaded.patience:
+            loaded.went_without()
     elif entry is not None or _has_any(tables, opened, key):
         counters.true_positives += 1
     else:
