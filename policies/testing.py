@@ -28,6 +28,7 @@ import pytest
 
 from policies import block, registry
 from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
+from policies.errors import cause
 from policies.verified import VerifiedBuilder
 
 KEY_COUNTS = (1, 2, 3, 5, 8, 13, 100, 3000)
@@ -144,24 +145,72 @@ class FilterPolicyContract:
         _check_found(policy.open(filter), keys)
 
     def test_all_ways_of_asking_agree(self, policy: FilterPolicy, keys: list[bytes]) -> None:
-        """One key, many keys, the policy and the digest give one answer."""
+        """One key, many keys, the policy, the digest and the capsule give one answer."""
         filter = policy.create_filter(keys)
         if filter is None:
             return
         reader = policy.open(filter)
         asked = keys[:200] + ABSENT[:200]
         answers = reader.might_contain_many(asked)
-        assert isinstance(answers, list)
-        assert answers == [reader.might_contain(key) for key in asked]
-        assert answers == [policy.key_may_match(key, filter) for key in asked]
-        assert answers == [policy.open(filter).might_contain(key) for key in asked]
+        assert isinstance(answers, list), (
+            f"might_contain_many() returns a list, not {type(answers).__name__}"
+        )
+        _check_same(asked, answers, "might_contain()", reader.might_contain)
+        _check_same(
+            asked, answers, "key_may_match()", lambda key: policy.key_may_match(key, filter)
+        )
+        _check_same(
+            asked,
+            answers,
+            "might_contain() of a reader for each key",
+            lambda key: policy.open(filter).might_contain(key),
+        )
         assert reader.might_contain_many([]) == []
         by_digest: Callable[[int], bool] | None = getattr(reader, "might_contain_digest", None)
         if by_digest is not None:
             from filters import digest
 
             seed: int = getattr(reader, "digest_seed")  # noqa: B009 - no part of the protocol
-            assert answers == [by_digest(digest(key, seed)) for key in asked]
+            _check_same(
+                asked, answers, "might_contain_digest()", lambda key: by_digest(digest(key, seed))
+            )
+        if hasattr(reader, "__lsm_probe__"):
+            from policies.door import ways_in
+
+            for name, ask in ways_in(reader):
+                _check_same(asked, answers, f"{name}() of its capsule", ask)
+
+    def test_answers_are_true_or_false(self, policy: FilterPolicy) -> None:
+        """An engine takes False for "no", and whatever else it is told for "maybe"."""
+        filter = policy.create_filter(KEY_SETS["100 sorted"])
+        if filter is None:
+            pytest.skip("there is no filter")
+        reader = policy.open(filter)
+        asked = KEY_SETS["100 sorted"] + ABSENT[:100]
+        for key in asked:
+            _check_answer("might_contain()", key, reader.might_contain(key))
+            _check_answer("key_may_match()", key, policy.key_may_match(key, filter))
+        for key, answer in zip(asked, reader.might_contain_many(asked), strict=True):
+            _check_answer("might_contain_many()", key, answer)
+
+    def test_a_rate_is_a_rate(self, policy: FilterPolicy, keys: list[bytes]) -> None:
+        """``expected_fpr``, where a reader has it, is a number from 0 to 1, or None."""
+        filter = policy.create_filter(keys)
+        if filter is None:
+            return
+        try:
+            rate: Any = getattr(policy.open(filter), "expected_fpr", None)
+        except Exception as error:
+            pytest.fail(
+                f"expected_fpr raises {cause(error)}: it is asked for whenever somebody looks into "
+                "a database, also of a filter of no keys; None says that it is not known"
+            )
+        if rate is None:
+            return
+        assert isinstance(rate, int | float), (
+            f"expected_fpr is a {type(rate).__name__}: it is a property, and a number or None"
+        )
+        assert 0 <= rate <= 1, f"expected_fpr is {rate}: it is a share of absent keys, 0 to 1"
 
     def test_absent_keys_are_mostly_told_so(self, policy: FilterPolicy) -> None:
         """The filter is of use: it says "no" to some absent keys."""
@@ -284,6 +333,29 @@ def _check_found(reader: FilterReader, keys: Sequence[bytes]) -> None:
     answers = reader.might_contain_many(list(keys))
     assert len(answers) == len(keys)
     assert all(answers), "might_contain_many() misses keys that might_contain() finds"
+
+
+def _check_same(
+    asked: Sequence[bytes],
+    answers: Sequence[bool],
+    what: str,
+    ask: Callable[[bytes], object],
+) -> None:
+    """That one way of asking gives the answers that ``might_contain_many()`` gave."""
+    for key, answer in zip(asked, answers, strict=True):
+        other = ask(key)
+        assert other == answer, (
+            f"{what} answers {other!r} for {key[:50]!r}, and might_contain_many() {answer!r}: an "
+            "engine may ask either" + (", is a return missing?" if other is None else "")
+        )
+
+
+def _check_answer(what: str, key: bytes, answer: object) -> None:
+    assert answer is True or answer is False, (
+        f"{what} answers {answer!r} of type {type(answer).__name__} for {key!r}, allowed are True "
+        'and False: an engine would take it for "maybe", and builds no such filter (is a return '
+        "missing? numpy's answers need bool() around them)"
+    )
 
 
 def _check_refused(what: str, call: Callable[[], object]) -> None:

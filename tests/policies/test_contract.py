@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -176,9 +176,97 @@ class TestTheSuiteItself:
         with pytest.raises(pytest.fail.Exception, match=r"finish\(\) after finish\(\)"):
             self.suite.test_a_builder_finishes_once(EndlessPolicy())
 
+    @pytest.mark.parametrize("answer", [None, 1, "yes"])
+    def test_an_answer_that_is_neither_true_nor_false(self, answer: object) -> None:
+        class Mumbling(KeptPolicy):
+            def key_may_match(self, key: bytes, filter: bytes) -> Any:
+                return answer
+
+        kind = type(answer).__name__
+        with pytest.raises(AssertionError, match=rf"might_contain\(\) answers .* of type {kind}"):
+            self.suite.test_answers_are_true_or_false(Mumbling())
+
+    def test_a_reader_that_forgets_its_return(self) -> None:
+        with pytest.raises(AssertionError, match="is a return missing"):
+            self.suite.test_all_ways_of_asking_agree(TwoFacedPolicy(None), KEY_SETS["3 sorted"])
+        with pytest.raises(AssertionError, match=r"NoneType.*is a return missing"):
+            self.suite.test_answers_are_true_or_false(TwoFacedPolicy(None))
+
+    def test_a_reader_that_says_of_one_key_what_it_does_not_of_many(self) -> None:
+        message = r"might_contain\(\) answers False for b'key0+', and might_contain_many\(\) True"
+        with pytest.raises(AssertionError, match=message):
+            self.suite.test_all_ways_of_asking_agree(TwoFacedPolicy(False), KEY_SETS["3 sorted"])
+
+    def test_batches_that_are_no_list(self) -> None:
+        with pytest.raises(AssertionError, match="returns a list, not tuple"):
+            self.suite.test_all_ways_of_asking_agree(
+                TwoFacedPolicy(True, many=tuple), KEY_SETS["3 sorted"]
+            )
+
+    @pytest.mark.parametrize(
+        ("rate", "message"),
+        [
+            (lambda: 1 / 0, "expected_fpr raises ZeroDivisionError: division by zero"),
+            (lambda: 1.5, "expected_fpr is 1.5: it is a share"),
+            (lambda: float("nan"), "expected_fpr is nan"),
+            (lambda: "0.01", "expected_fpr is a str"),
+            (lambda: print, "expected_fpr is a builtin_function_or_method: it is a property"),
+        ],
+    )
+    def test_a_rate_that_is_none(self, rate: Callable[[], object], message: str) -> None:
+        policy = TwoFacedPolicy(True, rate=rate)
+        with pytest.raises((AssertionError, pytest.fail.Exception), match=message):
+            self.suite.test_a_rate_is_a_rate(policy, KEY_SETS["3 sorted"])
+        self.suite.test_a_rate_is_a_rate(
+            TwoFacedPolicy(True, rate=lambda: None), KEY_SETS["3 sorted"]
+        )
+
     def test_a_name_that_leads_nowhere(self) -> None:
         with pytest.raises(policies.UnknownPolicyError, match="mostly-kept"):
             self.suite.test_the_name_leads_to_the_class(MostlyKeptPolicy())
+
+
+class KeptPolicy(MostlyKeptPolicy):
+    """Keeps all keys."""
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b"\x00".join(keys)
+
+
+class TwoFacedPolicy(KeptPolicy):
+    """Breaks the contract: its readers answer for one key what they do not for many."""
+
+    def __init__(
+        self,
+        answer: object,
+        many: Callable[[list[bool]], object] = list,
+        rate: Callable[[], object] = float,
+    ):
+        self.answer = answer
+        self.many = many
+        self.rate = rate
+
+    def open(self, filter: bytes) -> Any:
+        return TwoFacedReader(self, filter)
+
+
+class TwoFacedReader:
+    def __init__(self, policy: TwoFacedPolicy, filter: bytes):
+        self._policy = policy
+        self._keys = filter.split(b"\x00")
+
+    def might_contain(self, key: bytes) -> object:
+        """Whatever was asked for."""
+        return self._policy.answer
+
+    def might_contain_many(self, keys: Sequence[bytes]) -> object:
+        """The truth, as something."""
+        return self._policy.many([key in self._keys for key in keys])
+
+    @property
+    def expected_fpr(self) -> object:
+        """Whatever was asked for."""
+        return self._policy.rate()
 
 
 class HashPolicy(MostlyKeptPolicy):
