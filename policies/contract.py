@@ -31,10 +31,11 @@ class BuildContext:
 
 
 class FilterReader(Protocol):
-    """A filter opened for probing. False is certain, True means "maybe".
+    """A filter opened for probing. False is certain, True means "maybe", and so does all else.
 
     A reader may also have ``might_contain_digest(digest)`` with the ``digest_seed`` that digests
-    for it are taken under, and ``num_keys``: every filter class of ``filters`` is a reader.
+    for it are taken under, ``num_keys``, ``expected_fpr`` and ``__lsm_probe__``: every filter class
+    of ``filters`` is a reader.
     """
 
     def might_contain(self, key: bytes, /) -> bool:
@@ -75,7 +76,10 @@ class FilterPolicy(ABC):
     """The id in configurations, in blocks and in the registry; third parties prefix theirs."""
 
     layouts: ClassVar[frozenset[str]] = frozenset({"table"})
-    """Where its filters can sit: one per ``"table"``, or one per 2 KiB ``"block"`` window too."""
+    """Where its filters can sit: one per ``"table"``, or one per 2 KiB ``"block"`` window too.
+
+    Windows have LevelDB's form: whoever makes them, LevelDB's reader is what reads them.
+    """
 
     takes_views: ClassVar[bool] = False
     """``open`` takes any bytes-like object: blocks then hand it a view instead of a copy."""

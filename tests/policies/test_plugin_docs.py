@@ -16,7 +16,8 @@ import pytest
 
 import policies
 from filters.errors import FilterError
-from policies import BuildContext, FilterPolicy, plugins
+from policies import BuildContext, FilterPolicy, containment, plugins
+from policies import block as block_format
 from policies.builtin import BUILTIN
 from policies.parameters import RESERVED
 from policies.registry import Registry
@@ -123,8 +124,16 @@ def test_views_are_handed_to_those_who_take_them(page: dict[str, Any]) -> None:
 
 
 def test_the_tables_and_lists_of_the_page() -> None:
-    context = {row[0].strip("`") for row in table_rows(TEXT)}
-    assert context == {field.name for field in attrs.fields(BuildContext)}
+    rows = {row[0] for row in table_rows(TEXT)}
+    raised = {row for row in rows if "Error" in row or "Exit" in row} | {"all else"}
+    assert {row.strip("`") for row in rows - raised} == {
+        field.name for field in attrs.fields(BuildContext)
+    }
+    assert raised == {
+        ", ".join(f"`{error.__name__}`" for error in kind)
+        for kind in (containment.INTERRUPTIONS, containment.MOMENTARY)
+    } | {"all else"}
+    assert f"nest [{block_format.DEEPEST} levels]" in TEXT
     listed = re.search(r"^- ((?:`\w+`,? (?:and )?)+)have a meaning already", TEXT, re.MULTILINE)
     assert listed
     assert set(re.findall(r"`(\w+)`", listed[1])) == RESERVED
