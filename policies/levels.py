@@ -62,14 +62,14 @@ class LevelPolicies:
 
     def to_toml(self) -> str:
         """The selection as a configuration that :func:`load` reads back as an equal one."""
-        usual = max(self.choices, key=self.choices.count)
-        hits = {config.HITS: self.optimize_filters_for_hits}
-        tables = [_table("filters", usual, hits)]
-        for choice, run in groupby(enumerate(self.choices), key=lambda pair: pair[1]):
+        written = [_entries(choice) for choice in self.choices]
+        usual = max(written, key=written.count)
+        tables = [_table("filters", {**usual, config.HITS: self.optimize_filters_for_hits})]
+        for entries, run in groupby(enumerate(written), key=lambda pair: pair[1]):
             levels = [level for level, _ in run]
             spec = f"{levels[0]}" if len(levels) == 1 else f"{levels[0]}-{levels[-1]}"
-            if choice != usual:
-                tables.append(_table(f"filters.level.{toml_key(spec)}", choice))
+            if entries != usual:
+                tables.append(_table(f"filters.level.{toml_key(spec)}", entries))
         return "\n".join(tables)
 
     def _choice(self, level: int) -> Choice:
@@ -92,15 +92,16 @@ def _seeded(choice: Choice, seed: int) -> Choice:
         raise plugin_error(choice.policy, "raised in with_seed()", error) from error
 
 
-def _said_by(policy: FilterPolicy) -> dict[str, Any]:
+def _entries(choice: Choice) -> dict[str, Any]:
+    """What a table says of one choice; by that they are compared, and not by the policies."""
+    policy = choice.policy
     try:
-        return {"policy": policy.name, **policy.params()}
+        return {"policy": policy.name, **policy.params(), "layout": choice.layout}
     except BaseException as error:
         raise plugin_error(policy, "raised in params()", error) from error
 
 
-def _table(path: str, choice: Choice, more: Mapping[str, Any] | None = None) -> str:
-    entries = {**_said_by(choice.policy), "layout": choice.layout, **(more or {})}
+def _table(path: str, entries: Mapping[str, Any]) -> str:
     lines = (f"{toml_key(key)} = {_toml_value(value)}\n" for key, value in entries.items())
     return f"[{path}]\n{''.join(lines)}"
 

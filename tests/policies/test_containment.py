@@ -189,6 +189,19 @@ def test_levels_name_the_plug_in_that_panics(
         levels.to_toml() if step == "params" else levels.with_seed(1)
 
 
+@pytest.mark.parametrize("error", [KeyError, Panic])
+def test_levels_are_written_without_comparing_policies(
+    troubled: type[TroubledPolicy], monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def refuse(_self: object, _other: object) -> bool:
+        raise error
+
+    monkeypatch.setattr(troubled, "__eq__", refuse)
+    apart = {"filters": {**DOCUMENT["filters"], "level": {"3": DOCUMENT["filters"]}}}
+    levels = LevelPolicies.from_config(apart)
+    assert levels.to_toml() == LevelPolicies.from_config(DOCUMENT).to_toml()
+
+
 @pytest.mark.parametrize("error", INTERRUPTIONS)
 def test_configuring_can_be_interrupted(
     troubled: type[TroubledPolicy], error: type[BaseException]
