@@ -16,7 +16,6 @@ from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.kernels.python.block_build import BlockBuilder
 from lsm.syncing import surely
-from policies.block import canonical_json
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
@@ -154,13 +153,13 @@ class TableBuilder:
         return writer.finish()
 
     def _properties(self, filter: WrittenFilter) -> bytes:
-        policy = self._filter_plan.policy
+        identity = self._filter_plan.identity()
         return Properties(
             level=self._filter_plan.level,
             num_entries=self.num_entries,
             num_filter_keys=filter.num_keys,
-            filter_policy=policy.name,
-            filter_params=canonical_json(policy.params()).decode(),
+            filter_policy=identity.name,
+            filter_params=identity.params,
             filter_state=filter.state,
         ).encode()
 

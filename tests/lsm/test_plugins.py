@@ -479,6 +479,34 @@ def test_a_table_is_labelled_with_what_was_told_once(
     assert identity.name == ("unknown" if moment == asked == 3 else "test.moody")
 
 
+@pytest.mark.parametrize("what", RAISED)
+@pytest.mark.parametrize("moment", range(5))
+def test_a_flush_goes_on_at_whichever_time_of_asking_parameters_are_refused(
+    moment: int,
+    what: str,
+    moody: type[MoodyPolicy],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with opened(tmp_path / "db", moody()) as db:
+        asked = 0
+
+        def params(_self: object) -> dict[str, Any]:
+            nonlocal asked
+            asked += 1
+            if asked == moment:
+                raise RAISED[what]("not now")
+            return {}
+
+        with monkeypatch.context() as patch:
+            patch.setattr(moody, "params", params)
+            write(db, b"v")
+        check(db, b"v")
+        write(db, b"new")
+        db.compact_range()
+        check(db, b"new")
+
+
 @pytest.mark.parametrize("what", LASTING)
 def test_opening_a_database_names_the_plug_in_that_fails(
     what: str, moody: type[MoodyPolicy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
