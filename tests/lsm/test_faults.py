@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 
 import lsm
-from lsm.memtable import Memtable
 from lsm.storage import FileSystem
 from tests.effort import SOAK
 from tests.lsm.history import (
