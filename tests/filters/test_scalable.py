@@ -346,6 +346,66 @@ def test_every_slice_there_may_ever_be_has_room_for_a_key(
         assert geometry.num_probes <= terms.limit_of(index, geometry) <= geometry.bits
 
 
+@pytest.mark.parametrize("fpr", [0.5, 0.3, 0.01, 1e-9])
+@pytest.mark.parametrize("tightening", [0.5, 0.7, 0.95])
+@pytest.mark.parametrize("growth", [2, 4])
+def test_no_slice_of_our_own_is_refused_for_its_size(
+    fpr: float, tightening: float, growth: int
+) -> None:
+    """Behind first slices of any size, on all the way to the most bits there may be."""
+    for capacity in (1, 2, 7, 64, 1000, 10**6, 10**9):
+        terms = scalable.check(capacity=capacity, fpr=fpr, tightening=tightening, growth=growth)
+        slices = [scalable.first(terms)]
+        used = slices[0].bits
+        while used + (bits := terms.geometry_of(len(slices)).bits) <= scalable.MAX_BITS:
+            assert bits < 6.001 * used
+            slices.append(scalable.following(terms, slices))
+            used += bits
+        with pytest.raises(CapacityError, match=f"would exceed the {scalable.MAX_BITS}"):
+            scalable.following(terms, slices)
+
+
+@pytest.mark.parametrize("capacity", [2_000, 9 * 10**8, 2**40])
+def test_terms_that_claim_more_than_there_is_allocate_nothing(
+    kernel: ModuleType, capacity: int
+) -> None:
+    """A slice of 64 bits, nearly full, and terms that lead to one of gigabytes."""
+    small = begun(kernel, 1, tightening=0.5)
+    assert slices_of(small.to_bytes())[0][0] == 64
+    while small.add(b"%d" % small.num_keys) and small.fill < 0.4:
+        pass
+    data = forged(small.to_bytes(), 40, "<Q", capacity)
+    claims = kernel.ScalableBloomFilter.from_bytes(data)
+    assert claims.might_contain(b"0")
+    like = kernel.ScalableBloomFilter.with_capacity(like=claims)
+    reason = f"claims capacity={capacity} .* has 64 bits; allowed are 8 times as many|exceed"
+    keys = [b"more %d" % number for number in range(100)]
+    for built in (claims, like):
+        for form in (list, tuple, iter, packed):
+            with pytest.raises(CapacityError, match=reason):
+                built.add_many(form(keys))
+        full = built.to_bytes()
+        new = next(key for key in keys if not built.might_contain(key))
+        with pytest.raises(CapacityError, match=reason):
+            built.add(new)
+        assert built.num_slices == 1
+        assert built.to_bytes() == full
+        assert len(full) == 96
+        assert kernel.ScalableBloomFilter.from_bytes(full) == built
+
+
+def test_a_large_capacity_that_was_asked_for_goes_on_from_its_bytes(
+    kernel: ModuleType, rng: random.Random
+) -> None:
+    """Empty as it is, the payload has the bits that its next slice is measured by."""
+    began = begun(kernel, 5_000, fpr=0.5, tightening=0.5, growth=4)
+    again = kernel.ScalableBloomFilter.from_bytes(began.to_bytes())
+    keys = random_keys(rng, 9_000)
+    again.add_many(keys)
+    assert again.num_slices == 2
+    assert all(again.might_contain_many(keys))
+
+
 def test_forged_terms_and_geometries_lead_to_no_loop_and_no_crash(
     kernel: ModuleType, rng: random.Random
 ) -> None:
