@@ -37,6 +37,10 @@ GEOMETRIES = 32
 _FIRST_SEED_STATE = 0x726B_2B9D_438B_9D4D
 
 
+class CrowdedShardError(FilterError):
+    """More keys come into one shard than it holds, unless some of them are the same."""
+
+
 class Geometry(Protocol):
     """The array of one shard."""
 

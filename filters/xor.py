@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header, peeled
-from filters.errors import CorruptFilterError, FilterError
+from filters.errors import CorruptFilterError
 from filters.peeled import ARITY, Shard, Size
 from filters.wishes import Wish
 
@@ -99,9 +99,10 @@ def build_shard(
 ) -> Shard[Geometry]:
     """The shard in the first geometry, from the planned one on, that ``populate`` finds one in."""
     if num_keys > MAX_KEYS_IN_SHARD:
-        raise FilterError(
-            f"{num_keys} keys of a {FAMILY} filter come into one shard, which holds "
-            f"{MAX_KEYS_IN_SHARD}: their digests were chosen for this salt; build under another"
+        raise peeled.CrowdedShardError(
+            f"{num_keys} different keys of a {FAMILY} filter come into one shard, which holds "
+            f"{MAX_KEYS_IN_SHARD}: that is no chance, their digests were chosen for this salt; "
+            "build without salt=, under one that nobody knows"
         )
     return peeled.build_shard(FAMILY, num_keys, plan(num_keys), populate)
 

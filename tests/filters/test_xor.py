@@ -119,7 +119,7 @@ def test_more_keys_in_a_shard_than_it_holds_are_refused(
 ) -> None:
     """Nothing but digests chosen for a known salt brings that about."""
     monkeypatch.setattr(xor, "MAX_KEYS_IN_SHARD", 999)
-    with pytest.raises(FilterError, match="1000 keys of a xor filter come into one .* holds 999"):
+    with pytest.raises(FilterError, match="1000 different keys of a xor .* holds 999"):
         kernel.XorFilter.build(random_keys(rng, 1000))
     assert kernel.XorFilter.build(random_keys(rng, 999)).num_keys == 999
 

@@ -36,7 +36,9 @@ cdef class PeeledFilter(SaltedFilter):
         self.hashes_of(hashes.numbers, hashes.count)
         try:
             shards = build_shards(self, hashes, width)
-        except Repeats:
+        except (Repeats, peeled.CrowdedShardError):
+            shards = None
+        if shards is None:  # sized and cut anew, by what there is without the repeats
             hashes.sort_distinct()
             shards = build_shards(self, hashes, width)
         self._num_keys = hashes.count
