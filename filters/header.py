@@ -55,7 +55,10 @@ class Header:
 
 
 def pack(header: Header, *payload: Buffer) -> bytes:
-    """The complete bytes of a filter: fixed fields, payload in one or more parts, checksum."""
+    """The complete bytes of a filter: fixed fields, payload in one or more parts, checksum.
+
+    A count that has come to the most there may be stays there.
+    """
     flags = EMPTY if header.num_keys == 0 else 0
     fixed = _FIXED.pack(
         MAGIC,
@@ -63,7 +66,7 @@ def pack(header: Header, *payload: Buffer) -> bytes:
         VERSION,
         flags,
         header.parameter,
-        header.num_keys,
+        min(header.num_keys, MAX_KEYS),
         header.size,
         header.seed,
         header.salt,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from filters import CorruptFilterError, FilterError, UnsupportedVersionError
+from filters import CapacityError, CorruptFilterError, FilterError, UnsupportedVersionError
 from filters.header import OVERHEAD
 from tests.filters.cases import SALTED_DEFAULTS, Case, every_salted_family
 
@@ -93,15 +93,18 @@ def test_flags_that_contradict_the_count_are_refused(kernel: ModuleType, case: C
 
 @every_salted_family
 def test_a_count_that_is_none_is_refused(kernel: ModuleType, case: Case) -> None:
-    """Else a key more would run a 64-bit counter over."""
+    """Else a key more would run a 64-bit counter over. What grows up to it can still be read."""
     data = case.build(kernel, KEYS).to_bytes()
     for count in (2**60 + 1, 2**64 - 1):
         with pytest.raises(CorruptFilterError, match=f"claims {count} keys"):
             case.cls(kernel).from_bytes(forged(data, 8, "<Q", count))
     if case.family in {"classic", "counting", "blocked", "scalable"}:
         grown = case.cls(kernel).from_bytes(forged(data, 8, "<Q", 2**60 - 1))
-        grown.add_many([b"one more"] * 2)
-        assert grown.num_keys <= 2**60 + 1
+        grown.add_many([b"one more", b"two more"])
+        assert grown.num_keys == 2**60 + 1
+        again = case.cls(kernel).from_bytes(grown.to_bytes())
+        assert again.num_keys == 2**60
+        assert again == grown
 
 
 FORGERIES: list[tuple[str, int, str, list[int]]] = [
@@ -131,6 +134,21 @@ def test_a_cuckoo_filter_cannot_hold_more_keys_than_slots(kernel: ModuleType) ->
     data = kernel.CuckooFilter.build(KEYS).to_bytes()
     with pytest.raises(CorruptFilterError, match="claims 45 keys in 44 slots"):
         kernel.CuckooFilter.from_bytes(forged(data, 8, "<Q", 45))
+
+
+def test_a_cuckoo_filter_that_claims_to_be_full_takes_no_key(kernel: ModuleType) -> None:
+    """With 44 keys in slots of which four are empty, it would grow to what nobody reads."""
+    full = kernel.CuckooFilter.from_bytes(
+        forged(kernel.CuckooFilter.build(KEYS).to_bytes(), 8, "<Q", 44)
+    )
+    before = full.to_bytes()
+    for add in (full.add, lambda key: full.add_many([key]), lambda key: full.add_many(iter([key]))):
+        with pytest.raises(CapacityError, match="44 of 44 slots in use"):
+            add(b"one more")
+    assert full.to_bytes() == before
+    assert full.remove(KEYS[0])
+    full.add(b"one more")
+    assert full.to_bytes() != before
 
 
 def fuse_with(data: bytes, **fields: int) -> bytes:

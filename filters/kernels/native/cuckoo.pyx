@@ -389,8 +389,11 @@ cdef class CuckooFilter(SaltedFilter):
 
     cdef int _add_hash(self, uint64_t mixed) except -1:
         cdef Move log[MOST_KICKS]
+        cdef bint is_full
         self.own()
-        if not insert(&self._table, mixed, MOST_KICKS, log):
+        # Bytes may claim more keys than their slots hold, and nobody could read what had grown on.
+        is_full = self._num_keys >= SLOTS * self._table.buckets
+        if is_full or not insert(&self._table, mixed, MOST_KICKS, log):
             raise CapacityError(
                 f"cuckoo filter with {self._num_keys} of {self._geometry.slots} slots in use finds "
                 f"no slot for this key within {MOST_KICKS} evictions, or holds it 8 times: build a "

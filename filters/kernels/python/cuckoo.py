@@ -116,7 +116,10 @@ class CuckooFilter(SaltedFilter):
 
     def add(self, key: Buffer) -> None:
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
-        if not self._insert(mix(digest(key, self._seed), self._salt), MAX_KICKS):
+        mixed = mix(digest(key, self._seed), self._salt)
+        # Bytes may claim more keys than their slots hold, and nobody could read what had grown on.
+        is_full = self._num_keys >= self._geometry.slots
+        if is_full or not self._insert(mixed, MAX_KICKS):
             raise CapacityError(
                 f"cuckoo filter with {self._num_keys} of {self._geometry.slots} slots in use finds "
                 f"no slot for this key within {MAX_KICKS} evictions, or holds it 8 times: build a "
