@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import struct
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import attrs
-from xxhash import xxh3_64
+from xxhash import xxh3_64_intdigest
 
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 
@@ -57,7 +58,8 @@ class Header:
 def pack(header: Header, *payload: Buffer) -> bytes:
     """The complete bytes of a filter: fixed fields, payload in one or more parts, checksum.
 
-    A count that has come to the most there may be stays there.
+    The checksum is that of the bytes that are returned, also where somebody changes the payload
+    meanwhile. A count that has come to the most there may be stays there.
     """
     flags = EMPTY if header.num_keys == 0 else 0
     fixed = _FIXED.pack(
@@ -71,10 +73,12 @@ def pack(header: Header, *payload: Buffer) -> bytes:
         header.seed,
         header.salt,
     )
-    checksum = xxh3_64(fixed)
-    for part in payload:
-        checksum.update(part)
-    return b"".join((fixed, *payload, _CHECKSUM.pack(checksum.intdigest())))
+    # The stream takes over the bytes that are joined, and gives the same ones back.
+    whole = BytesIO(b"".join((fixed, *payload, bytes(_CHECKSUM.size))))
+    with whole.getbuffer() as view:
+        end = len(view) - _CHECKSUM.size
+        _CHECKSUM.pack_into(view, end, xxh3_64_intdigest(view[:end]))
+    return whole.getvalue()
 
 
 def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
@@ -93,7 +97,7 @@ def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
     if magic != MAGIC:
         raise CorruptFilterError(f"not a filter: bytes 0 to 3 are {magic!r}, expected {MAGIC!r}")
     (stored,) = _CHECKSUM.unpack_from(view, len(view) - _CHECKSUM.size)
-    if xxh3_64(view[: -_CHECKSUM.size]).intdigest() != stored:
+    if xxh3_64_intdigest(view[: -_CHECKSUM.size]) != stored:
         raise CorruptFilterError(
             f"{family} filter of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
         )

@@ -239,11 +239,13 @@ cdef class ScalableBloomFilter(SeededFilter):
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
         if not self._chain.count:
             raise unmade(self)
+        # Together, before anything else runs: somebody may add a slice while they are written.
+        geometries, arrays = self._geometries[:], self._arrays[:]
         head = header.Header(
-            self.family, self._terms.growth, self._chain.count, self._num_keys,
+            self.family, self._terms.growth, len(geometries), self._num_keys,
             seed=self._chain.seed, salt=self._chain.slices[0].salt,
         )
-        return header.pack(head, scalable.head_of(self._terms, self._geometries), *self._arrays)
+        return header.pack(head, scalable.head_of(self._terms, geometries), *arrays)
 
     @cython.critical_section
     def add(self, key):

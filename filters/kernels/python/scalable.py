@@ -100,16 +100,18 @@ class ScalableBloomFilter(SeededFilter):
 
     def to_bytes(self) -> bytes:
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
+        slices = tuple(self._slices)  # somebody may add one while they are written
         head = header.Header(
             self.family,
             self._terms.growth,
-            len(self._slices),
+            len(slices),
             self._num_keys,
             seed=self._seed,
-            salt=self._slices[0].salt,
+            salt=slices[0].salt,
         )
-        arrays = (each.array for each in self._slices)
-        return header.pack(head, scalable.head_of(self._terms, self._geometries), *arrays)
+        arrays = (each.array for each in slices)
+        geometries = [each.geometry for each in slices]
+        return header.pack(head, scalable.head_of(self._terms, geometries), *arrays)
 
     def add(self, key: Buffer) -> bool:
         """Add a key; True if the filter did not answer "maybe" to it before.
