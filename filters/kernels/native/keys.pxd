@@ -45,6 +45,7 @@ cdef class KeySource:
 
     cdef object bad_offsets(self, Py_ssize_t index)
     cdef int _open_packed(self, object keys) except -1
+    cdef Py_ssize_t _keys_there_are(self) except -1
     cdef int _digest_items(
         self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
     ) except -1

@@ -133,19 +133,27 @@ cdef class KeySource:
     cdef int _open_packed(self, object keys) except -1:
         PyObject_GetBuffer(keys.data, &self._data, PyBUF_SIMPLE)
         self._viewing = True
-        self.count = len(keys)
         self.is_packed = True
         self.packed.data = <const uint8_t *>self._data.buf
         self.packed.size = <size_t>self._data.len
         self.packed.width = keys.width
-        self.packed.count = self.count
         offsets = keys.offsets
         if offsets is not None:
+            self.packed.width = 0
             PyObject_GetBuffer(offsets, &self._offsets, PyBUF_SIMPLE)
             self.packed.offsets = self._offsets.buf
             self.packed.wide = offsets.itemsize == 8
             self.packed.unsigned = offsets.format.isupper()
+        self.count = self.packed.count = self._keys_there_are()
         return 0
+
+    cdef Py_ssize_t _keys_there_are(self) except -1:
+        """How many keys lie in these two buffers; the object may have become another meanwhile."""
+        if self.packed.width:
+            return <Py_ssize_t>(self.packed.size // self.packed.width)
+        if self.packed.offsets == NULL or self._offsets.len < (8 if self.packed.wide else 4):
+            raise RuntimeError("the packed keys became others while they were read")
+        return self._offsets.len // (8 if self.packed.wide else 4) - 1
 
     cdef int digest(
         self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
