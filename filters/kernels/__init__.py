@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from filters.errors import KernelUnavailableError
+from filters.errors import FilterError, KernelUnavailableError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -65,7 +65,12 @@ def choose() -> tuple[str, str]:
 
 
 def filter_class(family: str) -> type[Filter]:
-    """The chosen kernel's class for a family."""
+    """The chosen kernel's class for a family; FilterError where this release has no such one."""
+    if family not in CLASS_NAMES:
+        raise FilterError(
+            f"there is no family {family!r}; this release has {', '.join(CLASS_NAMES)}: upgrade "
+            "lsm-filters if a later one wrote this filter"
+        )
     chosen: type[Filter] = getattr(load(choose()[0]), CLASS_NAMES[family])
     return chosen
 

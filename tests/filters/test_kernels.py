@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import filters
@@ -73,3 +75,10 @@ def test_every_kernel_has_every_family() -> None:
         for family, class_name in kernels.CLASS_NAMES.items():
             assert getattr(kernel, class_name).family == family
             assert getattr(filters, class_name).family == family
+
+
+def test_a_pickle_of_a_family_that_is_none_is_a_filter_error() -> None:
+    """As one that a later release wrote is to this one."""
+    pickled = pickle.dumps(filters.XorFilter.build([b"key"])).replace(b"xor", b"xyz")
+    with pytest.raises(filters.FilterError, match="no family 'xyz'; this release has classic, .*"):
+        pickle.loads(pickled)
