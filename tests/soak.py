@@ -3,8 +3,8 @@
 Every family is built and probed with all its keys at sizes from 0 to 200,000, close enough to meet
 every probe count, bucket count and segment length there is; the binary fuse and the xor filter,
 whose construction can fail, and the bumped ribbon filter, whose cannot, are built at each single
-size up to 20,000; and the scalable filter grows to all these sizes from room for one key. Takes
-some twenty minutes.
+size up to 20,000; and the scalable filter grows to all these sizes from room for one key. Then both
+kernels read hostile bytes that no run of the tests has drawn before. Takes some forty minutes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from collections.abc import Iterator
 
 from filters import kernels
 from tests.filters.cases import CASES, Case
+from tests.filters.hostile import Attack
+from tests.filters.stories import assert_alike
 
 LARGEST = 200_000
 EVERY_SIZE_UP_TO = 20_000
+HOSTILE_INPUTS = 20_000  # of each family
 
 
 def sizes() -> Iterator[int]:
@@ -88,6 +91,16 @@ def soak_ribbon(name: str, rng: random.Random) -> None:
         digests.add_digest(rng.getrandbits(64))
 
 
+def soak_hostile(seed: int) -> None:
+    """Hostile bytes of every family; an error ends with the line that its corpus is to keep."""
+    for family in kernels.CLASS_NAMES:
+        attack = Attack(random.Random(f"{seed} {family}"))
+        for index in range(HOSTILE_INPUTS):
+            assert_alike(family, attack.bytes_of(family))
+            if index % 100 == 0:
+                progress(f"hostile bytes, {family}", index, HOSTILE_INPUTS)
+
+
 def progress(what: str, done: int, total: int) -> None:
     """One line that is written over and over."""
     print(f"\r{what:<60} {done:>7} of {total}", end="", file=sys.stderr, flush=True)
@@ -109,6 +122,8 @@ def main() -> None:
         soak_ribbon(name, rng)
         for case in CASES:
             soak_case(name, case, keys)
+    if "native" in kernels.available():
+        soak_hostile(seed)
     print(f"\nno key was lost; {time.monotonic() - start:.0f} s")
 
 
