@@ -15,20 +15,30 @@ ZSTD = 2
 KINDS = {"none": RAW, "snappy": SNAPPY, "zstd": ZSTD}
 
 LIMIT = 1 << 30
-"""The most bytes that may come out of a compressed block; a larger one is written as it is."""
+"""A larger block is written as it is: compressing it would take as much memory again."""
+
+ROOM = 1 << 26
+"""What may come out of any block that zstd has written, however small it is.
+
+A block outgrows its ``block_size`` by one entry: only a value of about this size comes near.
+"""
 
 _ZSTD_LEVEL = 1  # LevelDB's default
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
-# What the formats can at most make of one byte, so that a few bytes cannot claim a gigabyte:
-# Snappy copies 64 bytes with an element of 3, and Zstd repeats a byte 128 KiB times with a block
-# of 4.
+# What may come out of one byte. Snappy copies 64 bytes with an element of 3, and can do no better.
+# Zstd repeats a byte 128 KiB times with a block of 4, and so few bytes would take gigabytes: beyond
+# ROOM it may do what it does to text that repeats itself a lot. What shrinks more stays as it is.
 _SNAPPY_GROWTH = 22
 _ZSTD_GROWTH = 1 << 15
+_ZSTD_GROWTH_BEYOND_ROOM = 256
 
 
 def compress(kind: int, data: bytes) -> tuple[int, bytes]:
-    """The kind and the bytes to store; the data as they are unless they shrink by an eighth."""
+    """The kind and the bytes to store.
+
+    The data stay as they are unless they shrink by an eighth, and no more than is read again.
+    """
     # Not at the top: importing the engine loads no library that it may not need.
     import cramjam
 
@@ -40,7 +50,7 @@ def compress(kind: int, data: bytes) -> tuple[int, bytes]:
         compressed = cramjam.snappy.compress_raw(data)
     else:
         compressed = cramjam.zstd.compress(data, _ZSTD_LEVEL)
-    if len(compressed) < len(data) - len(data) // 8:
+    if len(compressed) < len(data) - len(data) // 8 and len(data) <= _most(kind, len(compressed)):
         return kind, bytes(compressed)
     return RAW, data
 
@@ -48,7 +58,8 @@ def compress(kind: int, data: bytes) -> tuple[int, bytes]:
 def decompress(kind: int, data: bytes | memoryview) -> bytes:
     """What was stored so; CorruptionError for what no such compression has written.
 
-    No more memory is taken than LIMIT and the stored bytes themselves allow.
+    No more memory is taken than twice what the stored bytes allow: 22 times their number with
+    snappy, 256 times or ROOM with zstd.
     """
     if kind == RAW:
         return bytes(data)
@@ -63,7 +74,7 @@ def _open_snappy(data: bytes | memoryview) -> bytes:
     import cramjam
 
     size = Fields(data, "snappy data").varint32("uncompressed length")
-    _check_claim("snappy", size, len(data), _SNAPPY_GROWTH)
+    _check_claim("snappy", size, len(data), _most(SNAPPY, len(data)))
     opened = bytearray(size)
     try:
         # Into a buffer of ours: the library ends the process where it finds no memory for its own.
@@ -79,7 +90,7 @@ def _open_zstd(data: bytes | memoryview) -> bytes:
     size = _zstd_content_size(data)
     if size is None:
         return _open_zstd_of_unknown_size(data)
-    _check_claim("zstd", size, len(data), _ZSTD_GROWTH)
+    _check_claim("zstd", size, len(data), _most(ZSTD, len(data)))
     opened = bytearray(size)
     try:
         length = cramjam.zstd.decompress_into(data, opened)
@@ -92,7 +103,7 @@ def _open_zstd_of_unknown_size(data: bytes | memoryview) -> bytes:
     """Try with ever more room; the library does not tell damage from too little of it."""
     import cramjam
 
-    most = min(LIMIT, len(data) * _ZSTD_GROWTH)
+    most = _most(ZSTD, len(data))
     room = min(most, max(1 << 16, 8 * len(data)))
     while True:
         opened = bytearray(room)
@@ -125,11 +136,17 @@ def _zstd_content_size(data: bytes | memoryview) -> int | None:
     return size + 256 if width == 2 else size
 
 
-def _check_claim(name: str, size: int, length: int, growth: int) -> None:
-    allowed = min(LIMIT, length * growth)
-    if size > allowed:
+def _most(kind: int, length: int) -> int:
+    """How many bytes may come out of so many."""
+    if kind == SNAPPY:
+        return length * _SNAPPY_GROWTH
+    return min(length * _ZSTD_GROWTH, max(ROOM, length * _ZSTD_GROWTH_BEYOND_ROOM))
+
+
+def _check_claim(name: str, size: int, length: int, most: int) -> None:
+    if size > most:
         raise CorruptionError(
-            f"{name} data of {length} bytes claims to hold {size}, allowed are {allowed}"
+            f"{name} data of {length} bytes claims to hold {size}, allowed are {most}"
         )
 
 

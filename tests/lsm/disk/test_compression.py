@@ -155,28 +155,51 @@ def test_zstd_frames_of_unknown_size_are_read(size: int) -> None:
 
 def test_a_zstd_bomb_of_unknown_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decompress(ZSTD, zstd_bomb(2)) == bytes(2 << 20)
-    monkeypatch.setattr(compression, "LIMIT", 1 << 20)
+    monkeypatch.setattr(compression, "ROOM", 1 << 20)
     assert decompress(ZSTD, zstd_bomb(1)) == bytes(1 << 20)
     with at_most(5 << 19), pytest.raises(CorruptionError, match="or holds more than 1048576"):
         decompress(ZSTD, zstd_bomb(64))
 
 
+@pytest.mark.parametrize("zeros", [1 << 20, (1 << 20) + 1])
+def test_what_would_not_be_read_again_is_written_as_it_is(
+    zeros: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value of many zeros is legal, and shrinks to nearly nothing."""
+    monkeypatch.setattr(compression, "ROOM", 1 << 20)
+    kind, stored = compress(ZSTD, bytes(zeros))
+    assert kind == (ZSTD if zeros == 1 << 20 else RAW)
+    assert decompress(kind, stored) == bytes(zeros)
+
+
+def test_what_shrinks_as_text_does_is_read_at_any_size(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "ROOM", 1000)
+    data = b"".join(b'{"id": %d, "name": "user", "active": true}' % n for n in range(20000))
+    kind, stored = compress(ZSTD, data)
+    assert kind == ZSTD
+    assert len(data) > 20 * len(stored)
+    assert decompress(kind, stored) == data
+    noise = rng.randbytes(1000) + bytes(200_000)
+    kind, stored = compress(ZSTD, noise)
+    assert (kind, len(noise) > 100 * len(stored)) == (ZSTD, True)
+    assert decompress(kind, stored) == noise
+
+
 @pytest.mark.parametrize("kind", SQUEEZERS)
-def test_what_cannot_be_read_back_is_not_compressed(
+def test_very_large_blocks_are_not_compressed_and_those_of_others_are_read(
     kind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _, stored = compress(kind, bytes(1001))
     monkeypatch.setattr(compression, "LIMIT", 1000)
     assert compress(kind, bytes(1000))[0] == kind
     assert compress(kind, bytes(1001)) == (RAW, bytes(1001))
-    _, stored = compress(kind, bytes(1000))
-    assert decompress(kind, stored) == bytes(1000)
-    monkeypatch.setattr(compression, "LIMIT", 999)
-    with pytest.raises(CorruptionError, match="claims to hold 1000, allowed are 999"):
-        decompress(kind, stored)
+    assert decompress(kind, stored) == bytes(1001)
 
 
-def test_the_limit_is_a_gibibyte() -> None:
-    assert compression.LIMIT == 1 << 30
+def test_the_limits_are_what_the_documents_say() -> None:
+    assert (compression.LIMIT, compression.ROOM) == (1 << 30, 64 << 20)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +210,7 @@ def test_the_limit_is_a_gibibyte() -> None:
         (SNAPPY, varint(1 << 30) + bytes(1000)),
         (ZSTD, ZSTD_MAGIC + b"\xe0" + ((1 << 30) + 1).to_bytes(8, "little") + bytes(40000)),
         (ZSTD, ZSTD_MAGIC + b"\xe0" + (2**64 - 1).to_bytes(8, "little")),
-        (ZSTD, ZSTD_MAGIC + b"\xa0" + (1 << 30).to_bytes(4, "little") + bytes(1000)),
+        (ZSTD, ZSTD_MAGIC + b"\xa0" + ((1 << 26) + 1).to_bytes(4, "little") + bytes(200_000)),
     ],
 )
 def test_a_claim_is_checked_before_memory_is_taken(kind: int, stored: bytes) -> None:
@@ -266,7 +289,7 @@ def test_any_bytes_are_opened_or_damaged(kind: int, data: bytes) -> None:
             opened = decompress(kind, stored)
         except CorruptionError:
             continue
-        assert len(opened) <= max(compression._SNAPPY_GROWTH, compression._ZSTD_GROWTH) * len(data)
+        assert len(opened) <= compression._most(kind, len(data))
 
 
 @pytest.mark.parametrize("source", ["snappy", "zstd", "zstd of unknown size"])
