@@ -17,6 +17,7 @@ from lsm.errors import CorruptionError
 
 METAINDEX_KEY = b"lsm.properties"
 
+_DEEPEST = 32
 _NUMBERS = ("level", "num_entries", "num_filter_keys")
 
 
@@ -35,12 +36,12 @@ class Properties:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters of the filter policy; empty where they are no JSON object."""
+        """The parameters of the filter policy; empty where they are no flat JSON object."""
         try:
             params = json.loads(self.filter_params)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
-        return params if isinstance(params, dict) else {}
+        return params if isinstance(params, dict) and _is_flat(params) else {}
 
     def encode(self) -> bytes:
         """The block's contents."""
@@ -62,6 +63,21 @@ class Properties:
                 raise CorruptionError(f"a table's properties lack {_key(field.name).decode()}")
             values[field.name] = _value(field.name, raw)
         return cls(**values)
+
+
+def _is_flat(params: dict[str, Any]) -> bool:
+    """Whether the parameters are nested no deeper than whoever compares or shows them can go."""
+    level: list[Any] = [params]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _key(name: str) -> bytes:
