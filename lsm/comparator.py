@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from lsm.kernels.python.block_build import shared_prefix
+
 # A user key in the form that orders itself.
 OrderedKey = Any
 
@@ -44,17 +46,15 @@ class BytewiseComparator:
 
     def separator(self, low: bytes, high: bytes) -> bytes:
         """The shortest such key that LevelDB's trick finds, or ``low`` itself."""
-        shared = _shared_prefix(low, high)
+        shared = shared_prefix(low, high)
         if shared >= min(len(low), len(high)) or low[shared] + 1 >= high[shared]:
             return low
         return low[:shared] + bytes((low[shared] + 1,))
 
     def successor(self, key: bytes) -> bytes:
         """The key up to its first byte that can be raised, raised there; else the key."""
-        for at, byte in enumerate(key):
-            if byte != 0xFF:
-                return key[:at] + bytes((byte + 1,))
-        return key
+        at = len(key) - len(key.lstrip(b"\xff"))
+        return key[:at] + bytes((key[at] + 1,)) if at < len(key) else key
 
 
 class CustomComparator:
@@ -100,11 +100,3 @@ def _ordered_by(compare: Callable[[bytes, bytes], int]) -> type:
             return f"<{self.key!r} in an order of its own>"
 
     return Ordered
-
-
-def _shared_prefix(low: bytes, high: bytes) -> int:
-    least = min(len(low), len(high))
-    for at in range(least):
-        if low[at] != high[at]:
-            return at
-    return least

@@ -5,16 +5,20 @@ from __future__ import annotations
 from struct import unpack_from
 from typing import TYPE_CHECKING
 
+from lsm.disk.keys import VERSION_BYTES
 from lsm.errors import CorruptionError
 from lsm.kernels.python import block_search
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lsm.comparator import Comparator, OrderedKey
     from lsm.disk.keys import Entry
 
 ADVICE = "lsm.repair_db() keeps what can still be read"
 
 _WORD = 4
+_LEAST_ENTRY = 3 + VERSION_BYTES  # at a restart: three lengths, and at least a version for a key
 # What a block costs besides its bytes: the object, its lists, a key object per restart.
 _OVERHEAD = 240
 _RESTART_OVERHEAD = 100
@@ -28,7 +32,7 @@ class Block:
     def __init__(self, data: bytes, comparator: Comparator, place: str = "a block"):
         count = unpack_from("<I", data, len(data) - _WORD)[0] if len(data) >= _WORD else 0
         end = len(data) - _WORD * (count + 1)
-        if count == 0 or end < 0:
+        if count == 0 or end < 0 or count > end // _LEAST_ENTRY + 2:
             raise CorruptionError(
                 f"{place}: it has {len(data)} bytes and no room for its {count} restarts; {ADVICE}"
             )
@@ -52,14 +56,34 @@ class Block:
         """The first entry from (key, rank) on, or None if the block has none."""
         return block_search.find(self, key, rank)
 
+    def pieces(self) -> Iterator[list[Entry]]:
+        """All entries in order, in lists whose memory is bounded: see block_search."""
+        return block_search.pieces(self)
+
+    def pieces_backwards(self) -> Iterator[list[Entry]]:
+        """The same lists, the last one first."""
+        return block_search.pieces_backwards(self)
+
+    def pieces_from(self, key: OrderedKey) -> Iterator[list[Entry]]:
+        """The entries of all user keys from this one on, in such lists."""
+        return block_search.pieces_from(self, key)
+
+    def pieces_through(self, key: OrderedKey) -> Iterator[list[Entry]]:
+        """The entries of all user keys up to this one, in such lists, the last one first."""
+        return block_search.pieces_through(self, key)
+
     def entries(self) -> list[Entry]:
-        """All entries in order."""
-        return block_search.decode(self, 0, self.entries_end)
+        """All entries in order, in one list."""
+        return _joined(list(self.pieces()))
 
     def entries_from(self, key: OrderedKey) -> list[Entry]:
-        """The entries of all user keys from this one on."""
-        return block_search.entries_from(self, key)
+        """The entries of all user keys from this one on, in one list."""
+        return _joined(list(self.pieces_from(key)))
 
     def entries_through(self, key: OrderedKey) -> list[Entry]:
-        """The entries of all user keys up to this one."""
-        return block_search.entries_through(self, key)
+        """The entries of all user keys up to this one, in one list."""
+        return _joined(list(self.pieces_through(key))[::-1])
+
+
+def _joined(pieces: list[list[Entry]]) -> list[Entry]:
+    return pieces[0] if len(pieces) == 1 else [entry for piece in pieces for entry in piece]

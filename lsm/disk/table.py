@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import islice, pairwise
+from operator import lt
 from struct import unpack
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,10 @@ from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.errors import CorruptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lsm.comparator import Comparator, OrderedKey
+    from lsm.disk.keys import Entry
     from lsm.storage import Mapped
 
 # What an index entry costs: a key object, a rank, a handle and their places in three lists.
@@ -88,6 +93,23 @@ class Table:
         place = f"{self.name}: the data block at byte {handle.offset}"
         return Block(self.read(handle, "data block"), self.comparator, place)
 
+    def pieces(self) -> Iterator[list[Entry]]:
+        """All entries in lists whose memory is bounded; CorruptionError where they do not ascend.
+
+        For whoever writes them anew: what is out of order there would be so for good.
+        """
+        before: Entry | None = None
+        for number in range(len(self.index_handles)):
+            for piece in self.block(number).pieces():
+                if not _ascends(before, piece):
+                    handle = self.index_handles[number]
+                    raise self._damaged(
+                        f"the data block at byte {handle.offset}: its keys do not ascend, or do "
+                        "not follow those of the block before"
+                    )
+                before = piece[-1]
+                yield piece
+
     def block_for(self, key: OrderedKey, rank: int) -> int:
         """The number of the block that has the first entry from (key, rank) on.
 
@@ -126,8 +148,16 @@ class Table:
     def _read_index(self, handle: Handle) -> None:
         contents = self.read(handle, "index block")
         wrap = self.comparator.wrap
+        # Each entry leads to a block, which takes some bytes of the file. Lists that hold more than
+        # these could take all memory: an entry may have no more than five bytes of its own.
+        most = len(self.mapped.data) // TRAILER_BYTES
         try:
             for internal, value in read_entries(contents):
+                if len(self.index_keys) == most:
+                    raise CorruptionError(
+                        f"it has more entries than a file of {len(self.mapped.data)} bytes can "
+                        f"have blocks: {most} are allowed"
+                    )
                 key, rank = unpack_key(internal)
                 self.index_keys.append(key if wrap is None else wrap(key))
                 self.index_ranks.append(rank)
@@ -137,3 +167,12 @@ class Table:
 
     def _damaged(self, what: object) -> CorruptionError:
         return CorruptionError(f"{self.name}: {what}; {ADVICE}")
+
+
+def _ascends(before: Entry | None, entries: list[Entry]) -> bool:
+    """Whether the entries are in order; a version that is there twice is no harm."""
+    if before is not None and entries[0][:2] < before[:2]:
+        return False
+    if all(map(lt, entries, islice(entries, 1, None))):
+        return True
+    return not any(other[:2] < one[:2] for one, other in pairwise(entries))

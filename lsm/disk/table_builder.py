@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
     from lsm.storage import WritableFile
 
+# How many bytes of keys may go with one of the file, before the table counts as larger than it is.
+# Keys of which nearly all is shared, or shrinks, are the only ones that come to more.
+_KEYS_TO_FILE = 16
+
 _SEEK_RANK = rank(MAX_SEQUENCE, PUT)
 
 
@@ -66,12 +70,16 @@ class TableBuilder:
         self._unindexed: Handle | None = None
         self._smallest: bytes | None = None
         self._largest = b""
+        self._key_bytes = 0
         self.num_entries = 0
 
     @property
     def size(self) -> int:
-        """The bytes that were written so far."""
-        return self._offset
+        """The bytes that were written so far, or more where the keys take far more memory.
+
+        They are held until their filter and index are written.
+        """
+        return max(self._offset, self._key_bytes // _KEYS_TO_FILE)
 
     def add_block(self, entries: list[Entry], at: int) -> int:
         """Add entries from an index on, until the open block is full and written.
@@ -86,7 +94,9 @@ class TableBuilder:
             self._add_to_index(self._separator(self._largest, first_key))
         target = self._format.block_size
         end = self._block.fill(entries, at, target)
-        self._block_keys += [entry[0] for entry in entries[at:end]]
+        keys = [entry[0] for entry in entries[at:end]]
+        self._block_keys += keys
+        self._key_bytes += sum(map(len, keys))
         self.num_entries += end - at
         if self._block.size >= target:
             self._write_data_block()

@@ -7,15 +7,23 @@ restart array, which follows in any block, and what it finds there is refused.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from lsm.disk.keys import VERSION_BYTES, Entry
 from lsm.errors import CorruptionError
+from lsm.kernels.python.block_build import shared_prefix
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.disk.block import Block
+
+# A block of S bytes can stand for keys of S * S / 20 bytes, if each shares nearly all of the one
+# before, and nothing is wrong with that. So entries are decoded a piece at a time: from so many
+# bytes of the block, and of keys that share so many bytes. Ordinary blocks are one piece.
+PIECE_BYTES = 1 << 18
+PIECE_KEY_BYTES = 1 << 20
 
 _SHIFTS = (7, 14, 21, 28)  # of the bytes of a varint32 after its first
 _version_at = Struct("<Q").unpack_from
@@ -51,13 +59,79 @@ def find(block: Block, key: OrderedKey, rank: int) -> Entry | None:
     return None
 
 
-def decode(block: Block, start: int, end: int) -> list[Entry]:
-    """All entries between two offsets, of which the first is a restart."""
-    data, wrap = block.data, block.wrap
+def pieces(block: Block) -> Iterator[list[Entry]]:
+    """All entries in order, in lists whose memory is bounded."""
+    return _pieces(block, 0, block.entries_end)
+
+
+def pieces_from(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
+    """The entries of all user keys from this one on, in such lists."""
+    run = bisect_left(block.restart_keys or restart_keys(block), key)
+    start = block.restarts[run - 1] if run else 0
+    for piece in _pieces(block, start, block.entries_end):
+        if piece[-1][0] < key:
+            continue
+        yield piece if key < piece[0][0] else piece[bisect_left(piece, key, key=_user_key) :]
+
+
+def pieces_through(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
+    """The entries of all user keys up to this one, in such lists, the last list first."""
+    restarts = block.restarts
+    run = bisect_right(block.restart_keys or restart_keys(block), key)
+    end = restarts[run] if run < len(restarts) else block.entries_end
+    for piece in _pieces_backwards(block, end):
+        if key < piece[0][0]:
+            continue
+        yield piece if piece[-1][0] < key else piece[: bisect_right(piece, key, key=_user_key)]
+
+
+def pieces_backwards(block: Block) -> Iterator[list[Entry]]:
+    """All entries in such lists, the last list first."""
+    return _pieces_backwards(block, block.entries_end)
+
+
+def _pieces(block: Block, at: int, end: int) -> Iterator[list[Entry]]:
+    """The entries between two offsets, of which the first is a restart."""
+    full = b""
+    while at < end:
+        entries, at, full = _decode(block, at, end, full)
+        yield _ordered(block, entries)
+
+
+def _pieces_backwards(block: Block, end: int) -> Iterator[list[Entry]]:
+    """The entries up to an offset, the last piece first."""
+    at, full = 0, b""
+    # Where each piece begins, and the key before it: how many bytes that shares with the key before
+    # the piece before, and the rest. All the rests together are no longer than the block.
+    marks = [(0, 0, b"")]
+    entries: list[Entry] = []
+    while at < end:
+        entries, at, last = _decode(block, at, end, full)
+        if at < end:
+            shared = shared_prefix(full, last)
+            marks.append((at, shared, last[shared:]))
+            full = last
+    if entries:
+        yield _ordered(block, entries)
+    while len(marks) > 1:
+        end, _, _ = marks.pop()
+        before = bytearray()
+        for _, shared, rest in marks:
+            before[shared:] = rest
+        entries, _, _ = _decode(block, marks[-1][0], end, bytes(before))
+        yield _ordered(block, entries)
+
+
+def _decode(block: Block, at: int, end: int, full: bytes) -> tuple[list[Entry], int, bytes]:
+    """A piece of the entries from an offset on: they, the offset behind them, and the last key.
+
+    ``full`` is the key of the entry before. Keys are bytes.
+    """
+    data = block.data
     entries: list[Entry] = []
     append = entries.append
-    full, at = b"", start
-    while at < end:
+    stop, room = min(end, at + PIECE_BYTES), PIECE_KEY_BYTES
+    while at < stop:
         shared, unshared, length = data[at], data[at + 1], data[at + 2]
         if shared | unshared | length < 128:
             at += 3
@@ -65,7 +139,21 @@ def decode(block: Block, start: int, end: int) -> list[Entry]:
             length = length & 127 | data[at + 3] << 7
             at += 4
         else:
+            start = at
             shared, unshared, length, at = _long_lengths(block, at)
+            if shared + unshared == len(full) and unshared <= VERSION_BYTES and entries:
+                # Another version of the key before, which all of them have in common.
+                value_at = at + unshared
+                if value_at + length > end:
+                    raise _malformed(block, at)
+                full = full[:shared] + data[at:value_at]
+                at = value_at + length
+                version = _version_at(full, len(full) - VERSION_BYTES)[0]
+                append((entries[-1][0], -version, data[value_at:at]))
+                continue
+            room -= shared
+            if room < 0 and entries:
+                return entries, start, full
         value_at = at + unshared
         if shared > len(full) or shared + unshared < VERSION_BYTES or value_at + length > end:
             raise _malformed(block, at)
@@ -73,35 +161,28 @@ def decode(block: Block, start: int, end: int) -> list[Entry]:
         at = value_at + length
         version = _version_at(full, len(full) - VERSION_BYTES)[0]
         append((full[:-VERSION_BYTES], -version, data[value_at:at]))
-    if wrap is not None:
-        return [(wrap(key), rank, value) for key, rank, value in entries]
-    return entries
+    return entries, at, full
 
 
-def entries_from(block: Block, key: OrderedKey) -> list[Entry]:
-    """The entries of all user keys from this one on."""
-    run = bisect_left(block.restart_keys or restart_keys(block), key)
-    start = block.restarts[run - 1] if run else 0
-    entries = decode(block, start, block.entries_end)
-    return entries[bisect_left(entries, key, key=_user_key) :]
-
-
-def entries_through(block: Block, key: OrderedKey) -> list[Entry]:
-    """The entries of all user keys up to this one."""
-    restarts = block.restarts
-    run = bisect_right(block.restart_keys or restart_keys(block), key)
-    end = restarts[run] if run < len(restarts) else block.entries_end
-    entries = decode(block, 0, end)
-    return entries[: bisect_right(entries, key, key=_user_key)]
+def _ordered(block: Block, entries: list[Entry]) -> list[Entry]:
+    """The entries with keys in the form that orders itself."""
+    wrap = block.wrap
+    if wrap is None:
+        return entries
+    return [(wrap(key), rank, value) for key, rank, value in entries]
 
 
 def restart_keys(block: Block) -> list[OrderedKey]:
-    """The user keys at the restarts, decoded once for a block."""
+    """The user keys at the restarts, decoded once for a block.
+
+    Each entry ends before the next restart: so no byte is part of two keys.
+    """
     data, end, wrap = block.data, block.entries_end, block.wrap
     keys = []
-    for restart in block.restarts if end else ():
-        shared, unshared, _, at = _long_lengths(block, restart)
-        if shared or unshared < VERSION_BYTES or at + unshared > end:
+    ends = (*block.restarts[1:], end)
+    for restart, next_restart in zip(block.restarts, ends, strict=True) if end else ():
+        shared, unshared, length, at = _long_lengths(block, restart)
+        if shared or unshared < VERSION_BYTES or at + unshared + length > next_restart:
             raise _malformed(block, restart)
         key = data[at : at + unshared - VERSION_BYTES]
         keys.append(key if wrap is None else wrap(key))
