@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import attrs
+
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import MAX_SEQUENCE
@@ -16,13 +18,28 @@ from lsm.errors import ComparatorError, CorruptionError, IOError
 from lsm.options import LEVELS
 from lsm.syncing import surely
 from lsm.tables import TableFile
-from lsm.version import PlacedTable, Version
+from lsm.version import OverlapError, PlacedTable, Version
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
     from lsm.storage import Storage, WritableFile
 
 _ADVICE = "lsm.repair_db() makes a new manifest of the tables that are there"
+
+_HIGHEST = {
+    "log_number": filenames.LAST_NUMBER,
+    "previous_log_number": filenames.LAST_NUMBER,
+    "next_file_number": filenames.LAST_NUMBER,
+    "last_sequence": MAX_SEQUENCE,
+}
+
+
+@attrs.frozen
+class _Live:
+    """A table that is part of the database, and the byte of the record that says so."""
+
+    table: PlacedTable
+    at: int
 
 
 class Manifest:
@@ -70,15 +87,15 @@ class Manifest:
                 f"{path}: CURRENT names this manifest, and it is missing; {_ADVICE}"
             )
         reader = LogReader(self._storage.read(path), path)
-        files: dict[tuple[int, int], NewFile] = {}
+        live: dict[int, _Live] = {}
         seen = Edit()
         for record in reader.records_until_loss():
             try:
                 edit = Edit.decode(record, LEVELS)
+                self._check_comparator(path, edit.comparator)
+                self._replay(edit, reader.valid_start, live, seen)
             except CorruptionError as error:
-                raise CorruptionError(f"{path}: {error}; {_ADVICE}") from error
-            self._check_comparator(path, edit.comparator)
-            self._replay(edit, files, seen)
+                raise _damaged(path, reader.valid_start, error) from error
         if reader.losses:
             loss = reader.losses[0]
             raise CorruptionError(
@@ -87,9 +104,16 @@ class Manifest:
         self._take(path, seen)
         self.number = _number_of(name)
         levels: list[list[PlacedTable]] = [[] for _ in range(LEVELS)]
-        for new in files.values():
-            levels[new.level].append(self._placed(new, TableFile(new.number, new.size)))
-        self._install(Version(levels))
+        for each in live.values():
+            self.reserve(each.table.number)
+            levels[each.table.level].append(each.table)
+        version = Version(levels)
+        try:
+            version.check_order()
+        except OverlapError as error:
+            at = max(live[table.number].at for table in error.tables)
+            raise _damaged(path, at, error) from error
+        self._install(version)
 
     def new_file_number(self) -> int:
         """A number no file has had."""
@@ -207,6 +231,11 @@ class Manifest:
         parsed = filenames.parse(name)
         if parsed is None or parsed[0] is not filenames.Kind.MANIFEST:
             raise CorruptionError(f"{path}: names no manifest: {name[:80]!r}; {_ADVICE}")
+        if parsed[1] > filenames.LAST_NUMBER:
+            raise CorruptionError(
+                f"{path}: names manifest {parsed[1]}, the highest allowed is "
+                f"{filenames.LAST_NUMBER}; {_ADVICE}"
+            )
         return name
 
     def _check_comparator(self, path: str, name: str | None) -> None:
@@ -217,15 +246,25 @@ class Manifest:
                 "comparator_name= that it was created with"
             )
 
-    def _replay(self, edit: Edit, files: dict[tuple[int, int], NewFile], seen: Edit) -> None:
-        for name in ("log_number", "previous_log_number", "next_file_number", "last_sequence"):
-            if getattr(edit, name) is not None:
-                setattr(seen, name, getattr(edit, name))
+    def _replay(self, edit: Edit, at: int, live: dict[int, _Live], seen: Edit) -> None:
+        """Take in one record, which stands at this byte."""
+        for name, highest in _HIGHEST.items():
+            number = getattr(edit, name)
+            if number is not None:
+                _check_number(name.replace("_", " "), number, highest)
+                setattr(seen, name, number)
         self.compact_pointers.update(edit.compact_pointers)
-        for key in edit.deleted:
-            files.pop(key, None)
+        for level, number in edit.deleted:
+            if number in live and live[number].table.level == level:
+                del live[number]
         for new in edit.added:
-            files[new.level, new.number] = new
+            _check_number("number of a table", new.number, filenames.LAST_NUMBER)
+            if new.number in live:
+                raise CorruptionError(
+                    f"table {new.number} is added to level {new.level}, and is part of level "
+                    f"{live[new.number].table.level} already"
+                )
+            live[new.number] = _Live(self._placed(new, TableFile(new.number, new.size)), at)
 
     def _take(self, path: str, seen: Edit) -> None:
         for name in ("log_number", "next_file_number", "last_sequence"):
@@ -235,11 +274,6 @@ class Manifest:
         assert seen.log_number is not None
         assert seen.next_file_number is not None
         assert seen.last_sequence is not None
-        if seen.last_sequence > MAX_SEQUENCE:
-            raise CorruptionError(
-                f"{path}: the last sequence number is {seen.last_sequence}, the highest allowed "
-                f"is {MAX_SEQUENCE}; {_ADVICE}"
-            )
         self.log_number = seen.log_number
         self.previous_log_number = seen.previous_log_number or 0
         self.next_file_number = seen.next_file_number
@@ -255,6 +289,16 @@ def _set_current(storage: Storage, directory: str, number: int) -> None:
         f"{filenames.manifest_name(number)}\n".encode(),
         f"{directory}/{filenames.temporary_name(number)}",
     )
+
+
+def _check_number(what: str, number: int, highest: int) -> None:
+    if number > highest:
+        raise CorruptionError(f"the {what} is {number}, the highest allowed is {highest}")
+
+
+def _damaged(path: str, at: int, error: CorruptionError) -> CorruptionError:
+    """The error of a record that stands at a byte of a manifest."""
+    return CorruptionError(f"{path}: the record at byte {at}: {error}; {_ADVICE}")
 
 
 def _number_of(name: str) -> int:

@@ -11,7 +11,7 @@ import attrs
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.disk.keys import MAX_SEQUENCE
-from lsm.disk.log import LogReader, Loss
+from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError
 from lsm.kernels.python.log_encoding import decode_batch
 from lsm.memtable import Memtable
@@ -112,8 +112,7 @@ def _batches(
             if sequence + len(operations) - 1 > MAX_SEQUENCE:
                 raise CorruptionError("a batch's sequence numbers exceed 56 bits")
         except CorruptionError as error:
-            start = reader.valid_end - len(record)
-            reader.losses.append(Loss(start, len(record), str(error)))
+            reader.lose_record(str(error))
             return
         yield sequence, operations
 
@@ -126,6 +125,12 @@ def _log_numbers(storage: Storage, directory: str, manifest: Manifest) -> list[i
         if parsed is None:
             continue
         kind, number = parsed
+        if number > filenames.LAST_NUMBER:
+            raise CorruptionError(
+                f"{directory}/{name}: its number leaves too few for files to come, the highest "
+                f"allowed is {filenames.LAST_NUMBER}; move it elsewhere if it is none of this "
+                "database's, or else give it a lower number and call lsm.repair_db()"
+            )
         manifest.reserve(number)
         if kind is Kind.LOG and (
             number >= manifest.log_number or number == manifest.previous_log_number

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm.disk.keys import unpack
+from lsm.disk.keys import sequence_of, unpack
+from lsm.errors import CorruptionError
 from lsm.options import LEVELS
 
 if TYPE_CHECKING:
@@ -27,17 +30,28 @@ class PlacedTable:
     largest: bytes
     low: Any = attrs.field(repr=False)
     high: Any = attrs.field(repr=False)
+    first: tuple[Any, int] = attrs.field(repr=False)
+    last: tuple[Any, int] = attrs.field(repr=False)
     counters: Counters | None = attrs.field(default=None, repr=False)
 
     @classmethod
     def at(
         cls, level: int, file: TableFile, smallest: bytes, largest: bytes, comparator: Comparator
     ) -> PlacedTable:
-        """The table with its internal keys, and the user keys of these in order's own form."""
-        low, high = (unpack(key)[0] for key in (smallest, largest))
+        """The table with its internal keys, and the user keys and ranks of these to compare.
+
+        CorruptionError if it ends before it begins.
+        """
+        (low, newest), (high, oldest) = unpack(smallest), unpack(largest)
         if comparator.wrap is not None:
             low, high = comparator.wrap(low), comparator.wrap(high)
-        return cls(level, file, smallest, largest, low, high)
+        placed = cls(level, file, smallest, largest, low, high, (low, newest), (high, oldest))
+        if placed.last < placed.first:
+            raise CorruptionError(
+                f"table {file.number} of level {level} would begin at {_shown(smallest)} and end "
+                f"before, at {_shown(largest)}"
+            )
+        return placed
 
     @property
     def number(self) -> int:
@@ -50,18 +64,29 @@ class PlacedTable:
         return self.file.size
 
 
+class OverlapError(CorruptionError):
+    """Two tables of a level below 0 have keys of the same range."""
+
+    def __init__(self, one: PlacedTable, other: PlacedTable):
+        super().__init__(
+            f"tables {one.number} and {other.number} of level {one.level} overlap: the first would "
+            f"end at {_shown(one.largest)}, the other begin at {_shown(other.smallest)}"
+        )
+        self.tables = one, other
+
+
 class Version:
     """The tables of every level; never changed once it is made.
 
     Level 0 has the newest table first, and its tables overlap. The tables of every other level
-    ascend, and no user key lies between the bounds of two.
+    ascend. Two neighbours may share a user key, if the first has its newer versions.
     """
 
     __slots__ = ("__weakref__", "levels", "sorted_levels")
 
     def __init__(self, levels: Sequence[Iterable[PlacedTable]]):
         newest_first = sorted(levels[0], key=lambda table: table.number, reverse=True)
-        below = (sorted(tables, key=lambda table: table.low) for tables in levels[1:])
+        below = (sorted(tables, key=attrgetter("first")) for tables in levels[1:])
         self.levels: tuple[tuple[PlacedTable, ...], ...] = (
             tuple(newest_first),
             *map(tuple, below),
@@ -75,6 +100,13 @@ class Version:
     def empty(cls) -> Version:
         """No tables."""
         return cls([()] * LEVELS)
+
+    def check_order(self) -> None:
+        """OverlapError if a table below level 0 begins before the one before it ends."""
+        for tables in self.levels[1:]:
+            for one, other in pairwise(tables):
+                if other.first < one.last:
+                    raise OverlapError(one, other)
 
     def tables(self) -> Iterator[PlacedTable]:
         """All tables, from level 0 down."""
@@ -119,6 +151,11 @@ class Version:
     def reaches_below(self, level: int, low: OrderedKey, high: OrderedKey) -> bool:
         """Whether a deeper level has a table with keys between these bounds."""
         return any(self.overlapping(deeper, low, high) for deeper in range(level + 1, LEVELS))
+
+
+def _shown(internal: bytes) -> str:
+    key, rank = unpack(internal)
+    return f"{key[:40]!r} @ {sequence_of(rank)}"
 
 
 def _overlapping_closure(

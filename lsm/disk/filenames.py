@@ -8,7 +8,10 @@ import re
 CURRENT = "CURRENT"
 LOCK = "LOCK"
 
-_MAX_NUMBER = (1 << 64) - 1
+LAST_NUMBER = (1 << 62) - 1
+"""The highest number that a database is opened with: above it there are as many to go on with."""
+
+_MAX_NUMBER = (1 << 63) - 1  # a name with a higher one was given by nobody who counts
 
 
 class Kind(enum.Enum):
@@ -35,9 +38,9 @@ _BY_SUFFIX = {
     "sst": Kind.TABLE,
     "dbtmp": Kind.TEMPORARY,
 }
-# The digits of 2**64 are twenty; any number of zeros may stand before them.
+# The digits of 2**63 are nineteen; any number of zeros may stand before them.
 _NUMBERED = re.compile(rf"0*([0-9]{{1,20}})\.({'|'.join(_BY_SUFFIX)})")
-_MANIFEST = re.compile(r"MANIFEST-0*([0-9]{1,20})")
+_MANIFEST = re.compile(r"MANIFEST-0*([0-9]{1,19})")
 
 
 def log_name(number: int) -> str:

@@ -71,8 +71,9 @@ _Fragment: TypeAlias = tuple[int, int, int, bytes]
 class LogReader:
     """Reads the records in the contents of a log file; the reasons of losses begin with its name.
 
-    Reading raises nothing, whatever the bytes are. ``losses`` and ``valid_end``, the offset behind
-    the last intact record, grow while records are drawn, and start anew with each reading.
+    Reading raises nothing, whatever the bytes are. ``losses`` and the offsets of the last intact
+    record and behind it, ``valid_start`` and ``valid_end``, grow while records are drawn, and start
+    anew with each reading.
     """
 
     def __init__(self, data: bytes, name: str):
@@ -81,30 +82,35 @@ class LogReader:
         self._name = name
         self._zeros_from = len(data.rstrip(b"\0"))
         self.losses: list[Loss] = []
-        self.valid_end = 0
+        self.valid_start = self.valid_end = 0
 
     def records(self) -> Iterator[bytes]:
         """Every record that is whole, past any losses."""
-        self.losses, self.valid_end = [], 0
+        self.losses, self.valid_start, self.valid_end = [], 0, 0
         for found in self._scan():
             if isinstance(found, Loss):
                 self.losses.append(found)
             else:
-                self.valid_end, record = found
+                self.valid_start, self.valid_end, record = found
                 yield record
 
     def records_until_loss(self) -> Iterator[bytes]:
         """The records before the first loss, which then counts all the rest of the file as lost."""
-        self.losses, self.valid_end = [], 0
+        self.losses, self.valid_start, self.valid_end = [], 0, 0
         for found in self._scan():
             if isinstance(found, Loss):
                 self.losses.append(attrs.evolve(found, bytes=len(self._data) - found.offset))
                 return
-            self.valid_end, record = found
+            self.valid_start, self.valid_end, record = found
             yield record
 
-    def _scan(self) -> Iterator[tuple[int, bytes] | Loss]:
-        """Each record with its end, put together from fragments, and each loss."""
+    def lose_record(self, reason: str) -> None:
+        """Count the last record, which means nothing, and all behind it as lost."""
+        start = self.valid_start
+        self.losses.append(Loss(start, len(self._data) - start, reason))
+
+    def _scan(self) -> Iterator[tuple[int, int, bytes] | Loss]:
+        """Each record with its start and end, put together from fragments, and each loss."""
         parts: list[bytes] = []
         begin: int | None = None  # of the record whose parts these are
         for found in self._fragments():
@@ -121,14 +127,14 @@ class LogReader:
                     yield self._loss(begin, start, "a record without an end")
                 begin, parts = (start, [payload]) if kind == FIRST else (None, [])
                 if kind == FULL:
-                    yield end, payload
+                    yield start, end, payload
             elif begin is None:
                 yield self._loss(start, end, "part of a record without a beginning")
             else:
                 parts.append(payload)
                 if kind == LAST:
+                    yield begin, end, b"".join(parts)
                     begin = None
-                    yield end, b"".join(parts)
 
     def _fragments(self) -> Iterator[_Fragment | Loss]:
         """The intact fragments and the losses between them, to the end or the tear at the tail."""

@@ -47,18 +47,28 @@ def random_version(rng: random.Random, keys: int = 30) -> Version:
         levels[0].append(table(next(number), key(low), key(high), size=rng.randrange(1, 2000)))
     for level in range(1, LEVELS):
         borders = sorted(rng.sample(range(keys), rng.randrange(0, 12)))
-        tables, last = [], -1
+        tables, last, newest = [], -1, 1000
         for low, high in itertools.pairwise(borders):
             # LevelDB may cut a table between two versions of one key.
             begin = low if low > last or rng.random() < 0.4 else low + 1
             if begin <= high and rng.random() < 0.7:
-                size = rng.randrange(1, 2000)
+                newest -= 2
                 tables.append(
-                    table(next(number), key(begin), key(high), level=level, size=size, oldest=5)
+                    table(
+                        next(number),
+                        key(begin),
+                        key(high),
+                        level=level,
+                        size=rng.randrange(1, 2000),
+                        newest=newest + 1,
+                        oldest=newest,
+                    )
                 )
                 last = high
         levels.append(tables)
-    return Version(levels)
+    made = Version(levels)
+    made.check_order()
+    return made
 
 
 def numbers(tables: Sequence[PlacedTable]) -> list[int]:

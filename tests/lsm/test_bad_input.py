@@ -279,6 +279,40 @@ def test_a_damaged_log_is_read_up_to_there_and_paranoia_refuses_it(log: Path) ->
     assert refused > len(whole) // 3 * 0.8
 
 
+def test_a_record_that_is_no_batch_is_named_with_its_place(log: Path) -> None:
+    """Under a right checksum; what stands behind it is not read, and told of as well."""
+    whole = log.read_bytes()
+    first = 7 + int.from_bytes(whole[4:6], "little")
+    length = int.from_bytes(whole[first + 4 : first + 6], "little")
+    payload = bytearray(whole[first + 7 : first + 7 + length])
+    payload[12] = 9  # the type of the first operation
+    crc = struct.pack("<I", masked_crc(b"\1" + payload))
+    log.write_bytes(
+        whole[:first] + crc + whole[first + 4 : first + 7] + payload + whole[first + 7 + length :]
+    )
+    with lsm.DB(log.parent, read_only=True) as db:
+        assert list(db) == prefixes()[1]
+        (loss,) = db.stats().log_losses
+    said = f"{len(whole) - first} bytes from byte {first} on: .*unknown type 9"
+    with pytest.raises(CorruptionError, match=f"{log.name}: {said}.*repair_db"):
+        lsm.DB(log.parent, read_only=True, paranoid_checks=True)
+    assert f"{len(whole) - first} bytes from byte {first} on" in loss
+
+
+@pytest.mark.parametrize("name", [f"{2**62}.log", f"{2**63 - 1}.ldb", f"MANIFEST-{2**62}"])
+@READ_ONLY
+def test_a_file_with_an_absurd_number_is_named(
+    path: Path, name: str, options: dict[str, Any]
+) -> None:
+    """Counting on from it would end soon; what is beyond what is ever counted to is passed over."""
+    (path / name).write_bytes(b"")
+    with pytest.raises(CorruptionError, match=f"{name}: its number.*highest.*{2**62 - 1}.*move"):
+        lsm.DB(path, **options)
+    (path / name).rename(path / f"{2**63}.ldb")
+    assert opened(path, **options) == CONTENTS
+    assert (path / f"{2**63}.ldb").exists()
+
+
 def test_opening_after_a_loss_goes_on_with_what_there_is(log: Path) -> None:
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 1

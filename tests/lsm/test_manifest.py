@@ -8,6 +8,7 @@ import random
 import pytest
 
 from lsm.comparator import BYTEWISE, CustomComparator
+from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import MAX_SEQUENCE, PUT, pack, rank
 from lsm.disk.log import LogReader, LogWriter
@@ -46,8 +47,12 @@ def state(manifest: Manifest) -> tuple[object, ...]:
 
 
 def new_file(manifest: Manifest, rng: random.Random) -> NewFile:
-    low, high = sorted(pack(rng.randbytes(3), rank(rng.randrange(99), PUT)) for _ in "ab")
-    return NewFile(rng.randrange(LEVELS), manifest.new_file_number(), rng.randrange(999), low, high)
+    """A table that overlaps no other."""
+    number = manifest.new_file_number()
+    low, high = (b"%04d" % number + end for end in sorted(rng.randbytes(3) for _ in "ab"))
+    newest, oldest = rank(rng.randrange(50, 99), PUT), rank(rng.randrange(50), PUT)
+    bounds = pack(low, newest), pack(high, oldest)
+    return NewFile(rng.randrange(LEVELS), number, rng.randrange(999), *bounds)
 
 
 def test_it_is_found_again_as_it_was_whenever_it_is_opened(
@@ -137,13 +142,15 @@ def test_another_comparator_is_refused(storage: SimulatedStorage) -> None:
         manifest.recover()
 
 
-def written(storage: SimulatedStorage, *edits: Edit) -> None:
-    """A manifest of these edits in place of the one that is there."""
+def written(storage: SimulatedStorage, *edits: Edit) -> list[int]:
+    """A manifest of these edits in place of the one that is there; where their records begin."""
     file = storage.create("db/MANIFEST-000001")
-    log = LogWriter(file)
+    log, starts = LogWriter(file), []
     for edit in edits:
+        starts.append(log.offset)
         log.add(edit.encode())
     file.close()
+    return starts
 
 
 WHOLE = Edit(log_number=5, next_file_number=9, last_sequence=7)
@@ -161,19 +168,118 @@ def test_a_manifest_says_all_of_its_numbers(missing: str, storage: SimulatedStor
         recovered(storage)
 
 
-def test_sequence_numbers_have_56_bits(storage: SimulatedStorage) -> None:
-    written(storage, WHOLE, Edit(last_sequence=MAX_SEQUENCE))
-    assert recovered(storage).last_sequence == MAX_SEQUENCE
-    written(storage, WHOLE, Edit(last_sequence=MAX_SEQUENCE + 1))
-    with pytest.raises(CorruptionError, match="last sequence number is"):
+def key(user_key: bytes, sequence: int = 1) -> bytes:
+    return pack(user_key, rank(sequence, PUT))
+
+
+def added(level: int, number: int, low: bytes, high: bytes, size: int = 10) -> Edit:
+    return Edit(added=[NewFile(level, number, size, low, high)])
+
+
+A, B, C = key(b"a"), key(b"b"), key(b"c")
+BEYOND = filenames.LAST_NUMBER + 1
+
+# Records that no writer makes, behind one that has all numbers; and what is said of the last one.
+FORGED: dict[str, tuple[list[Edit], str]] = {
+    "log number": ([Edit(log_number=BEYOND)], f"the log number is {BEYOND}, the highest"),
+    "previous log number": ([Edit(previous_log_number=2**64 - 1)], "previous log number is"),
+    "next file number": ([Edit(next_file_number=2**64 - 1)], "next file number is"),
+    "last sequence number": ([Edit(last_sequence=MAX_SEQUENCE + 1)], "last sequence is"),
+    "number of a table": ([added(3, BEYOND, A, B)], f"number of a table is {BEYOND}"),
+    "bounds in disorder": ([added(0, 8, B, A)], "table 8 of level 0.*end before"),
+    "versions in disorder": (
+        [added(2, 8, key(b"a", 3), key(b"a", 4))],
+        "table 8 of level 2.*'a' @ 4",
+    ),
+    "a table twice": ([added(1, 8, A, B), added(1, 8, A, B)], "table 8 is added.*already"),
+    "a table at two levels": ([added(1, 8, A, B), added(2, 8, A, B)], "to level 2.*of level 1"),
+    "a table twice in one record": (
+        [Edit(added=[NewFile(level, 8, 10, A, B) for level in (0, 3)])],
+        "to level 3.*of level 0",
+    ),
+    "tables that overlap": (
+        [added(4, 8, B, C), added(4, 9, A, key(b"bb"))],
+        "tables 9 and 8 of level 4",
+    ),
+    "one table within another": ([added(4, 8, B, B), added(4, 9, A, C)], "tables 9 and 8"),
+    "a newer version behind an older one": (
+        [added(1, 8, A, key(b"b", 5)), added(1, 9, key(b"b", 6), C)],
+        "tables 8 and 9 of level 1 overlap",
+    ),
+    "a move that leaves the table": (
+        [added(1, 8, A, B), Edit(deleted=[(2, 8)], added=[NewFile(2, 8, 10, A, B)])],
+        "table 8 is added to level 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_no_writer_makes_is_refused_with_its_place(
+    what: str, storage: SimulatedStorage
+) -> None:
+    edits, said = FORGED[what]
+    start = written(storage, WHOLE, *edits)[-1]
+    message = f"db/MANIFEST-000001: the record at byte {start}: .*{said}.*repair_db"
+    with pytest.raises(CorruptionError, match=message):
+        recovered(storage)
+
+
+def test_a_record_that_is_none_is_refused_with_its_place(storage: SimulatedStorage) -> None:
+    starts = written(storage, WHOLE, Edit(compact_pointers=[(7, A)]))
+    with pytest.raises(CorruptionError, match=f"record at byte {starts[-1]}: .*level 7.*repair_db"):
+        recovered(storage)
+
+
+def test_the_highest_numbers_can_be_counted_on_from(storage: SimulatedStorage) -> None:
+    last = filenames.LAST_NUMBER
+    written(
+        storage,
+        Edit(log_number=last, next_file_number=last, last_sequence=MAX_SEQUENCE),
+        added(1, last, A, B, size=2**64 - 1),
+        Edit(compact_pointers=[(6, key(b"nowhere"))]),
+    )
+    manifest = recovered(storage)
+    assert manifest.last_sequence == MAX_SEQUENCE
+    number = manifest.new_file_number()
+    assert number == last + 1
+    assert filenames.parse(filenames.table_name(number)) is not None
+    manifest.apply(Edit(log_number=last))
+    manifest.close()
+
+
+def test_tables_that_share_a_key_lie_in_the_order_of_its_versions(
+    storage: SimulatedStorage,
+) -> None:
+    """As LevelDB may cut them, and in whatever order the manifest names them."""
+    written(
+        storage,
+        WHOLE,
+        added(1, 8, key(b"k", 4), key(b"k", 4)),
+        added(1, 7, key(b"k", 3), key(b"p")),
+        added(1, 9, key(b"k", 8), key(b"k", 5)),
+        added(1, 6, A, key(b"k", 9)),
+    )
+    assert [table.number for table in recovered(storage).current.levels[1]] == [6, 9, 8, 7]
+
+
+def test_a_live_table_s_number_is_not_given_out_again(storage: SimulatedStorage) -> None:
+    written(storage, WHOLE, added(1, 30, A, B))
+    assert recovered(storage).new_file_number() == 31
+
+
+@pytest.mark.parametrize("number", [BEYOND, 2**63 - 1])
+def test_current_names_no_manifest_beyond_the_highest(
+    number: int, storage: SimulatedStorage
+) -> None:
+    storage.replace("db/CURRENT", f"MANIFEST-{number}\n".encode(), "db/1.dbtmp")
+    with pytest.raises(CorruptionError, match=f"db/CURRENT: names manifest {number}.*repair_db"):
         recovered(storage)
 
 
 def test_later_edits_win_and_numbers_in_use_are_reserved(storage: SimulatedStorage) -> None:
-    key = pack(b"k", rank(1, PUT))
     edits = [
-        Edit(added=[NewFile(0, 20, 10, key, key), NewFile(1, 21, 10, key, key)]),
-        Edit(deleted=[(0, 20)], added=[NewFile(2, 20, 10, key, key)]),
+        Edit(added=[NewFile(0, 20, 10, A, A), NewFile(1, 21, 10, A, A)]),
+        Edit(deleted=[(0, 20)], added=[NewFile(2, 20, 10, A, A)]),
         Edit(deleted=[(1, 21), (6, 99)], log_number=40, previous_log_number=39),
     ]
     written(storage, WHOLE, *edits)

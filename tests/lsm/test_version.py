@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
-from lsm.comparator import CustomComparator
+from lsm.comparator import BYTEWISE, CustomComparator
+from lsm.errors import CorruptionError
 from lsm.options import LEVELS
-from lsm.version import PlacedTable, Version
+from lsm.version import OverlapError, PlacedTable, Version
 from tests.lsm.placing import numbers, random_version, table, version
 
 
@@ -56,6 +58,44 @@ def test_level_0_has_the_newest_first_and_the_others_ascend(rng: random.Random) 
     ((sorted_tables, highs),) = made.sorted_levels
     assert (numbers(sorted_tables), highs) == ([4, 9, 5], [b"c", b"p", b"z"])
     assert (made.size(0), made.size(1), made.size(2)) == (300, 300, 0)
+
+
+def test_versions_of_a_key_lie_in_their_order() -> None:
+    """Else a lookup would find an older one first, or none."""
+    cut = [
+        table(1, b"a", b"k", oldest=9),
+        table(2, b"k", b"k", newest=8, oldest=5),
+        table(3, b"k", b"k", newest=4, oldest=4),
+        table(4, b"k", b"p", newest=3),
+    ]
+    for tables in itertools.permutations(cut):
+        made = version([], tables)
+        assert numbers(made.levels[1]) == [1, 2, 3, 4]
+        made.check_order()
+
+
+def test_tables_that_overlap_are_told() -> None:
+    version([table(1, b"a", b"m"), table(2, b"c", b"z")]).check_order()
+    version([], [table(1, b"a", b"m")], [table(2, b"c", b"z")]).check_order()
+    version([], [table(1, b"a", b"b", oldest=4), table(2, b"b", b"z", newest=4)]).check_order()
+    for one, other in (
+        (table(1, b"a", b"m"), table(2, b"m", b"z")),
+        (table(1, b"a", b"m"), table(2, b"c", b"d")),
+        (table(1, b"a", b"m"), table(2, b"a", b"m")),
+    ):
+        with pytest.raises(OverlapError, match=r"tables . and . of level 0 overlap.*'m' @ 1"):
+            version([], [], [other, one]).check_order()
+
+
+def test_a_table_does_not_end_before_it_begins() -> None:
+    for comparator in (BYTEWISE, CustomComparator("reversed", reversed_order)):
+        low, high = (b"a", b"b") if comparator is BYTEWISE else (b"b", b"a")
+        table(7, low, high, comparator=comparator)
+        table(7, low, low, newest=3, oldest=3, comparator=comparator)
+        with pytest.raises(CorruptionError, match="table 7 of level 0 would begin"):
+            table(7, high, low, comparator=comparator)
+        with pytest.raises(CorruptionError, match="table 7 of level 0.* @ 3 and end before.* @ 4"):
+            table(7, low, low, newest=3, oldest=4, comparator=comparator)
 
 
 def test_other_orders_are_followed() -> None:

@@ -518,3 +518,27 @@ class TestLevelDB:
         assert b"leveldb.BytewiseComparator" in records[0]
         assert (losses, valid_end) == ([], len(data))
         assert log_of(records) == data
+
+
+def test_a_reader_tells_where_a_record_begins_and_ends(rng: random.Random) -> None:
+    """Whatever its fragments are."""
+    lengths = (0, 9, ROOM - 40, 3, 5, 100_000, 1, ROOM - 7, 0, 40_000)
+    records = [rng.randbytes(length) for length in lengths]
+    offsets = [len(log_of(records[:count])) for count in range(len(records))]
+    data = log_of(records)
+    reader = LogReader(data, "x")
+    ends = [*offsets[1:], len(data)]
+    for record, offset, end, found in zip(records, offsets, ends, reader.records(), strict=True):
+        assert found == record
+        # A block may end in zeros that are too few for a header.
+        assert reader.valid_start - offset in range(HEADER_BYTES)
+        assert reader.valid_end == end
+
+
+def test_a_record_that_means_nothing_is_lost_with_all_behind_it(rng: random.Random) -> None:
+    first, data = log_of([b"first"]), log_of([b"first", rng.randbytes(50_000), b"last"])
+    reader = LogReader(data, "x")
+    for _ in zip(range(2), reader.records_until_loss(), strict=False):
+        pass
+    reader.lose_record("no batch")
+    assert reader.losses == [Loss(len(first), len(data) - len(first), "no batch")]
