@@ -14,7 +14,7 @@ from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader, LogWriter
-from lsm.errors import ComparatorError, CorruptionError, IOError
+from lsm.errors import ComparatorError, CorruptionError, Error, IOError
 from lsm.options import LEVELS
 from lsm.syncing import surely
 from lsm.tables import TableFile
@@ -119,6 +119,11 @@ class Manifest:
         """A number no file has had."""
         with self._number_lock:
             number = self.next_file_number
+            if number > filenames.LAST_NUMBER:
+                raise Error(
+                    f"{self._directory}: the numbers of files are used up, "
+                    f"{filenames.LAST_NUMBER} is the highest; {_ADVICE}"
+                )
             self.next_file_number += 1
             return number
 

@@ -9,7 +9,7 @@ CURRENT = "CURRENT"
 LOCK = "LOCK"
 
 LAST_NUMBER = (1 << 62) - 1
-"""The highest number that a database is opened with: above it there are as many to go on with."""
+"""The highest number that a file of a database is given."""
 
 _MAX_NUMBER = (1 << 63) - 1  # a name with a higher one was given by nobody who counts
 

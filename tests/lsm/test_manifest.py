@@ -12,7 +12,7 @@ from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import MAX_SEQUENCE, PUT, pack, rank
 from lsm.disk.log import LogReader, LogWriter
-from lsm.errors import ComparatorError, CorruptionError
+from lsm.errors import ComparatorError, CorruptionError, Error
 from lsm.manifest import Manifest
 from lsm.options import LEVELS
 from tests.lsm.simulated import SimulatedStorage
@@ -230,21 +230,21 @@ def test_a_record_that_is_none_is_refused_with_its_place(storage: SimulatedStora
         recovered(storage)
 
 
-def test_the_highest_numbers_can_be_counted_on_from(storage: SimulatedStorage) -> None:
+def test_the_highest_numbers_are_read_and_none_above_is_given_out(
+    storage: SimulatedStorage,
+) -> None:
     last = filenames.LAST_NUMBER
     written(
         storage,
-        Edit(log_number=last, next_file_number=last, last_sequence=MAX_SEQUENCE),
-        added(1, last, A, B, size=2**64 - 1),
+        Edit(log_number=last - 1, next_file_number=last, last_sequence=MAX_SEQUENCE),
+        added(1, last - 2, A, B, size=2**64 - 1),
         Edit(compact_pointers=[(6, key(b"nowhere"))]),
     )
     manifest = recovered(storage)
     assert manifest.last_sequence == MAX_SEQUENCE
-    number = manifest.new_file_number()
-    assert number == last + 1
-    assert filenames.parse(filenames.table_name(number)) is not None
-    manifest.apply(Edit(log_number=last))
-    manifest.close()
+    assert manifest.new_file_number() == last
+    with pytest.raises(Error, match=f"db: the numbers of files are used up, {last}.*repair_db"):
+        manifest.new_file_number()
 
 
 def test_tables_that_share_a_key_lie_in_the_order_of_its_versions(
