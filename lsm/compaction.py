@@ -133,8 +133,7 @@ def _chunks(job: Job, tables: Iterable[TableFile]) -> Iterator[list[Entry]]:
     workshop = job.workshop
     for file in tables:
         table = open_table(workshop.storage, workshop.directory, file, workshop.format.comparator)
-        for number in range(len(table.index_keys)):
-            yield table.block(number).entries()
+        yield from table.pieces()
 
 
 def _survivors(job: Job, window: list[Entry]) -> list[Entry]:

@@ -440,8 +440,7 @@ class Repair:
 
     def _entries(self, table: _Found) -> Iterator[list[Entry]]:
         opened = open_table(self._storage, self._directory, table.file, self._comparator)
-        for number in range(len(opened.index_handles)):
-            yield opened.block(number).entries()
+        return opened.pieces()
 
     def _merged(self, group: list[_Found], level: int) -> list[_Found]:
         """Tables without overlap, with the newest version of every key of a group."""

@@ -47,7 +47,7 @@ class Scan:
         self.defects: list[str] = []
 
     def blocks(self) -> Iterator[list[Entry]]:
-        """The entries of each block that can be read, in ascending order."""
+        """The entries that can be read, in ascending order; those of a block may be in pieces."""
         try:
             table = Table(self._path, Mapped(self._data), self._comparator)
         except CorruptionError as error:
@@ -65,14 +65,15 @@ class Scan:
         bound: Bound | None = None
         for number, next_bound in enumerate(bounds):
             try:
-                entries = self._checked(table.block(number).entries())
+                block = table.block(number)
+                first, last = self._checked(block)
             except CorruptionError as error:
                 at = table.index_handles[number].offset
                 self.losses.append(self._damaged(f"the data block at byte {at}", error))
             else:
-                if next_bound < entries[-1][:2] or (bound and not bound < entries[0][:2]):
+                if next_bound < last or (bound and not bound < first):
                     self.defects.append(f"{self._path}: its index leads to wrong blocks")
-                yield entries
+                yield from block.pieces()
             bound = next_bound
 
     def _blocks_without_index(self) -> Iterator[list[Entry]]:
@@ -85,29 +86,35 @@ class Scan:
         while (end := _end_of_block(data, at)) is not None:
             try:
                 contents = block_compression.decompress(data[end], data[at:end])
-                entries = self._checked(Block(contents, self._comparator).entries())
+                block = Block(contents, self._comparator)
+                self._checked(block)
             except CorruptionError:
                 return
-            yield entries
+            yield from block.pieces()
             at = end + TRAILER_BYTES
         self.losses.append(
             f"{self._path}: without its index it can be read up to byte {at} of {len(data)}"
         )
 
-    def _checked(self, entries: list[Entry]) -> list[Entry]:
-        """The entries, if they can be those of the next block."""
-        if not entries:
+    def _checked(self, block: Block) -> tuple[Bound, Bound]:
+        """Where the block begins and ends, if it can be the next one."""
+        first: Bound | None = None
+        before = self._before
+        for entries in block.pieces():
+            if before is not None and entries[0][:2] < before:
+                what = "do not ascend" if first else "do not follow those of the block before"
+                raise CorruptionError(f"its keys {what}")
+            if not all(map(lt, entries, islice(entries, 1, None))) and any(
+                other[:2] < one[:2] for one, other in pairwise(entries)
+            ):
+                raise CorruptionError("its keys do not ascend")
+            if not {-version & 0xFF for _, version, _ in entries} <= {DELETE, PUT}:
+                raise CorruptionError("it has versions of an unknown kind")
+            first, before = first or entries[0][:2], entries[-1][:2]
+        if first is None or before is None:
             raise CorruptionError("it has no entries")
-        if self._before is not None and entries[0][:2] < self._before:
-            raise CorruptionError("its keys do not follow those of the block before")
-        if not all(map(lt, entries, islice(entries, 1, None))) and any(
-            other[:2] < one[:2] for one, other in pairwise(entries)
-        ):
-            raise CorruptionError("its keys do not ascend")
-        if not {-version & 0xFF for _, version, _ in entries} <= {DELETE, PUT}:
-            raise CorruptionError("it has versions of an unknown kind")
-        self._before = entries[-1][:2]
-        return entries
+        self._before = before
+        return first, before
 
     def _damaged(self, what: str, error: CorruptionError) -> str:
         reason = reason_of(error)

@@ -234,7 +234,7 @@ class Tables:
             first = 0 if start is None else opened.table.block_for(start, NEWEST)
             for number in range(first, len(opened.blocks)):
                 block = self.block(opened, number, fill_cache)
-                yield block.entries() if start is None else block.entries_from(start)
+                yield from block.pieces() if start is None else block.pieces_from(start)
                 start = None
 
     def descending(
@@ -248,7 +248,10 @@ class Tables:
                 last = min(last, opened.table.block_for(start, 0))
             for number in range(last, -1, -1):
                 block = self.block(opened, number, fill_cache)
-                yield block.entries() if start is None else block.entries_through(start)
+                if start is None:
+                    yield from block.pieces_backwards()
+                else:
+                    yield from block.pieces_through(start)
             # Tables before this one end below the key, and are bounded by that alone.
 
     def opened(self, file: TableFile) -> OpenTable:

@@ -71,19 +71,3 @@ class Block:
     def pieces_through(self, key: OrderedKey) -> Iterator[list[Entry]]:
         """The entries of all user keys up to this one, in such lists, the last one first."""
         return block_search.pieces_through(self, key)
-
-    def entries(self) -> list[Entry]:
-        """All entries in order, in one list."""
-        return _joined(list(self.pieces()))
-
-    def entries_from(self, key: OrderedKey) -> list[Entry]:
-        """The entries of all user keys from this one on, in one list."""
-        return _joined(list(self.pieces_from(key)))
-
-    def entries_through(self, key: OrderedKey) -> list[Entry]:
-        """The entries of all user keys up to this one, in one list."""
-        return _joined(list(self.pieces_through(key))[::-1])
-
-
-def _joined(pieces: list[list[Entry]]) -> list[Entry]:
-    return pieces[0] if len(pieces) == 1 else [entry for piece in pieces for entry in piece]

@@ -89,7 +89,9 @@ def test_tables_are_still_read(table: GoldenTable) -> None:
     data = (HERE / table.name).read_bytes()
     read = Table(table.name, Mapped(data), BYTEWISE)
     blocks = [read.block(number) for number in range(len(read.index_handles))]
-    assert [entry for block in blocks for entry in block.entries()] == table.entries
+    assert [
+        entry for block in blocks for piece in block.pieces() for entry in piece
+    ] == table.entries
     assert len(blocks) > 3
     properties = read.properties()
     assert properties is not None

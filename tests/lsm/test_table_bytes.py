@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -405,7 +406,8 @@ def check_reading(table: Table, entries: list[Entry], comparator: Comparator) ->
     assert [
         entry
         for number in numbers
-        for entry in unwrapped(table.block(number).entries(), comparator)
+        for piece in table.block(number).pieces()
+        for entry in unwrapped(piece, comparator)
     ] == entries
     ordered = wrapped(entries, comparator)
     places = [(entry[0], entry[1] + change) for entry in ordered for change in (-1, 0, 1)]
@@ -523,19 +525,20 @@ def test_a_block_answers_as_a_sorted_list_does(
                 block = Block(contents, comparator)
             low = next((at for at, each in enumerate(ordered) if not each[0] < key), len(ordered))
             high = next((at for at, each in enumerate(ordered) if key < each[0]), len(ordered))
-            assert block.entries_from(key) == ordered[low:]
-            assert block.entries_through(key) == ordered[:high]
+            assert list(chain.from_iterable(block.pieces_from(key))) == ordered[low:]
+            assert list(chain.from_iterable(block.pieces_through(key))) == ordered[:high]
             of_key = [each[1] for each in ordered[low:high]]
             for at_rank in [rank, NEWEST, 0, *of_key, *(each + 1 for each in of_key)]:
                 behind = [each for each in ordered if not (each[0], each[1]) < (key, at_rank)]
                 assert block.find(key, at_rank) == (behind[0] if behind else None)
-        assert block.entries() == ordered
+        assert list(chain.from_iterable(block.pieces())) == ordered
 
 
 def test_an_empty_block_has_no_entries() -> None:
     for contents in (closed(b"", [0]), closed(b"", [0, 0])):
         block = Block(contents, BYTEWISE)
-        assert block.entries() == block.entries_from(b"") == block.entries_through(b"x") == []
+        assert list(block.pieces()) == list(block.pieces_backwards()) == []
+        assert list(block.pieces_from(b"")) == list(block.pieces_through(b"x")) == []
         assert block.find(b"", NEWEST) is None
 
 
