@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsm import locks
 from lsm.errors import IOError, LockedError
 from lsm.storage import BUFFER_BYTES, FileSystem, Storage, WritableFile
 from tests.effort import examples
@@ -786,15 +787,16 @@ class TestLocksAndOtherProcesses:
     def test_a_file_that_is_removed_before_it_is_locked_is_made_anew(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path, lockf, opened = tmp_path / "LOCK", fcntl.lockf, []
+        path, lock_it, opened = tmp_path / "LOCK", locks._set, []
 
-        def late(descriptor: int, flags: int) -> None:
-            opened.append(descriptor)
-            if len(opened) == 1:
+        def late(descriptor: int, shared: bool | None) -> None:
+            if shared is not None:
+                opened.append(descriptor)
+            if len(opened) == 1 and shared is not None:
                 path.unlink()
-            lockf(descriptor, flags)
+            lock_it(descriptor, shared)
 
-        monkeypatch.setattr(fcntl, "lockf", late)
+        monkeypatch.setattr(locks, "_set", late)
         lock = FILES.lock(str(path))
         assert len(opened) == 2
         assert "another process" in elsewhere(path)
@@ -803,11 +805,12 @@ class TestLocksAndOtherProcesses:
     def test_a_system_without_locks_is_not_a_locked_database(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def no_locks(descriptor: int, flags: int) -> None:
+        def no_locks(*_: object) -> None:
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
         before = os.listdir("/dev/fd")
         monkeypatch.setattr(fcntl, "lockf", no_locks)
+        monkeypatch.setattr(fcntl, "fcntl", no_locks)
         with refused(errno.ENOLCK) as info:
             FILES.lock(f"{tmp_path}/LOCK")
         assert not isinstance(info.value, LockedError)
@@ -825,15 +828,16 @@ path, files = sys.argv[1], FileSystem()
 lock, handed_over = files.lock(path), files.lock(path + "-2")
 before_fork, holding = threading.Event(), threading.Event()
 released, release = os.pipe()
+kept = []
 
 def hold():
-    with locks._TABLE.mutex:
+    with locks._MUTEX:
         holding.set()
         before_fork.wait()
 
 def try_it(name):
     try:
-        files.lock(name)
+        kept.append(files.lock(name))
         print("free", flush=True)
     except LockedError as error:
         text = str(error).replace(f"({os.getppid()})", "(parent)")
