@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import secrets
 import sys
@@ -12,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from lsm import options as engine_options
 from lsm.arguments import flag
+from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError, NotADatabaseError
 from lsm.manifest import Manifest
-from lsm.storage import FileSystem, Storage
+from lsm.storage import FileSystem, Storage, failed
 from lsm.store import Store, watch_for_forks
 
 if TYPE_CHECKING:
     from lsm.options import Options
-    from lsm.storage import Lock
     from policies import LevelPolicies
 
-OPTIONS_NAME = "lsm-options.toml"
-SEED_NAME = "lsm-seed"
 _SEED_BYTES = 8
 
 
@@ -58,6 +54,26 @@ def comparator_of(compare: Callable[[bytes, bytes], int] | None, name: bytes | N
     return CustomComparator(name.decode("utf-8", "surrogateescape"), compare)
 
 
+def located(directory: str, storage: Storage) -> str:
+    """The path under which a directory is found wherever this process goes afterwards.
+
+    Only the system's own files have a current directory; in other storages names are whole.
+    """
+    if not isinstance(storage, FileSystem):
+        return directory
+    if not directory:
+        raise NotADatabaseError("'name' is empty: there is no such directory")
+    if sys.platform == "win32":  # pragma: no cover - where a drive has a directory of its own
+        return os.path.abspath(directory)
+    if os.path.isabs(directory):
+        return directory
+    try:
+        return os.path.join(os.getcwd(), directory)  # as it is: ".." leads elsewhere behind links
+    except OSError as error:
+        what = "tell where a relative path leads, for want of a current directory"
+        raise failed(error, what, directory) from error
+
+
 def open_store(
     directory: str,
     comparator: Comparator,
@@ -69,25 +85,19 @@ def open_store(
     config: str | os.PathLike[str] | None = None,
     storage: Storage | None = None,
 ) -> Store:
-    """The open database in a directory."""
+    """The open database in a directory, which is left as it was unless it is returned."""
     create = flag("create_if_missing", create_if_missing)
     error_if_exists = flag("error_if_exists", error_if_exists)
     read_only = flag("read_only", read_only)
     if read_only and create:
         raise ValueError("a database opened with read_only=True cannot be created: leave out one")
     storage = FileSystem() if storage is None else storage
-
-    def kept(filters: LevelPolicies | None) -> Options | None:
-        path = f"{directory}/{OPTIONS_NAME}"
-        if not storage.exists(path):
-            return None
-        return engine_options.from_kept(storage.read(path), path, filters)
-
-    options = engine_options.effective(kept=kept, config=config, given=given)
-    if create:
-        _make(storage, directory)
-    lock = _lock(storage, directory, read_only)
-    try:
+    directory = located(directory, storage)
+    options = options_of(storage, directory, config, given)
+    with Attempt(storage, directory) as attempt:
+        if create:
+            attempt.make()
+        lock = attempt.read() if read_only else attempt.write()
         exists = storage.exists(f"{directory}/{filenames.CURRENT}")
         if not exists:
             _check_vacant(storage, directory, create)
@@ -100,47 +110,30 @@ def open_store(
         policies = options.filters
         if not read_only:
             policies = policies.with_seed(seed_of(storage, directory))
+            _keep(storage, directory, options, attempt)
         store = Store(storage, directory, options, policies, comparator, lock, read_only)
-        if not read_only:
-            _keep(storage, directory, options)
-        try:
-            store.recover()
-        except BaseException:
-            with contextlib.suppress(IOError):
-                store.close()
-            raise
-    except BaseException:
-        if lock is not None:
-            lock.release()
-        raise
-    watch_for_forks(store)
-    return store
+        attempt.on_failure(store.close)
+        store.recover()
+        watch_for_forks(store)
+        attempt.hand_on()
+        return store
 
 
-def _lock(storage: Storage, directory: str, read_only: bool) -> Lock | None:
-    """The lock on a directory; none for reading one that was never locked, as on a medium."""
-    path = f"{directory}/{filenames.LOCK}"
-    if not storage.exists(directory):
-        raise NotADatabaseError(
-            f"{directory}: does not exist (create_if_missing is false, or the directory above it "
-            "is missing, which is not created)"
-        )
-    if not read_only:
-        return storage.lock(path)
-    if not storage.exists(path):
-        return None
-    return storage.lock(path, shared=True)
+def options_of(
+    storage: Storage,
+    directory: str,
+    config: str | os.PathLike[str] | None,
+    given: Mapping[str, Any],
+) -> Options:
+    """The options that are given, or else those that the database has kept."""
 
+    def kept(filters: LevelPolicies | None) -> Options | None:
+        path = f"{directory}/{OPTIONS_NAME}"
+        if not storage.exists(path):
+            return None
+        return engine_options.from_kept(storage.read(path), path, filters)
 
-def _make(storage: Storage, directory: str) -> None:
-    try:
-        storage.make_directory(directory)
-    except IOError as error:
-        if error.errno != errno.ENOENT:
-            raise
-        raise NotADatabaseError(
-            f"{directory}: the directory above it does not exist, and only the last one is created"
-        ) from error
+    return engine_options.effective(kept=kept, config=config, given=given)
 
 
 def _check_vacant(storage: Storage, directory: str, create: bool) -> None:
@@ -155,11 +148,14 @@ def _check_vacant(storage: Storage, directory: str, create: bool) -> None:
         raise NotADatabaseError(f"{directory}: does not exist (create_if_missing is false)")
 
 
-def _keep(storage: Storage, directory: str, options: Options) -> None:
+def _keep(storage: Storage, directory: str, options: Options, attempt: Attempt) -> None:
     """Write the options down, before the first table that uses them."""
     path = f"{directory}/{OPTIONS_NAME}"
     text = options.to_toml().encode()
-    if not storage.exists(path) or storage.read(path) != text:
+    before = storage.read(path) if storage.exists(path) else None
+    if before is not None and before != text:
+        attempt.on_failure(lambda: storage.replace(path, before, f"{path}.dbtmp"))
+    if before != text:
         storage.replace(path, text, f"{path}.dbtmp")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lsm import opening
-from lsm import options as engine_options
+from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
@@ -81,16 +81,14 @@ def repair(
     **given: Any,
 ) -> Report:
     """Repair as ``repair_db`` does, with the same options, and say what was kept and lost."""
-    directory = opening.directory_of(name)
-    order = opening.comparator_of(comparator, comparator_name)
     storage = FileSystem() if storage is None else storage
+    directory = opening.located(opening.directory_of(name), storage)
+    order = opening.comparator_of(comparator, comparator_name)
     options = _options(storage, directory, config, given)
-    opening._make(storage, directory)
-    lock = storage.lock(f"{directory}/{filenames.LOCK}")
-    try:
+    with Attempt(storage, directory) as attempt:
+        attempt.make()
+        attempt.write()
         return Repair(storage, directory, order, options).run()
-    finally:
-        lock.release()
 
 
 def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None = None) -> None:
@@ -99,28 +97,25 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
     Files of others stay, and so does what repairing set aside in ``lost/``. Nothing happens where
     there is no such directory. A database that is open is refused.
     """
-    directory = opening.directory_of(name)
     storage = FileSystem() if storage is None else storage
+    directory = opening.located(opening.directory_of(name), storage)
     try:
         storage.list(directory)
     except IOError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return
         raise
-    lock_path = f"{directory}/{filenames.LOCK}"
-    lock = storage.lock(lock_path)
-    try:
+    with Attempt(storage, directory) as attempt:
+        attempt.write()
         # CURRENT first: what an interruption leaves is no database any more, rather than a bad one.
         names = sorted(storage.list(directory), key=lambda each: each != filenames.CURRENT)
         for each in names:
             path = f"{directory}/{each}"
             if _is_ours(each) and not is_directory(storage, path):
                 storage.remove(path)
-        storage.remove(lock_path)
+        storage.remove(f"{directory}/{filenames.LOCK}")
         with contextlib.suppress(IOError):  # there is something else in it
             storage.remove_directory(directory)
-    finally:
-        lock.release()
 
 
 def _is_ours(name: str) -> bool:
@@ -128,7 +123,7 @@ def _is_ours(name: str) -> bool:
     parsed = filenames.parse(name)
     if parsed is not None:
         return parsed[0] is not Kind.LOCK
-    return name.removesuffix(".dbtmp") in (opening.OPTIONS_NAME, opening.SEED_NAME)
+    return name.removesuffix(".dbtmp") in (OPTIONS_NAME, SEED_NAME)
 
 
 def _options(
@@ -139,14 +134,8 @@ def _options(
 ) -> Options:
     """The options to write tables with: those given, or those kept in the database."""
 
-    def kept(filters: LevelPolicies | None) -> Options | None:
-        path = f"{directory}/{opening.OPTIONS_NAME}"
-        if not storage.exists(path):
-            return None
-        return engine_options.from_kept(storage.read(path), path, filters)
-
     if isinstance(given.get("compression"), bytes):
         given["compression"] = given["compression"].decode()
     if given.get("paranoid_checks") is not None:
         given["paranoid_checks"] = bool(given["paranoid_checks"])
-    return engine_options.effective(kept=kept, config=config, given=given)
+    return opening.options_of(storage, directory, config, given)

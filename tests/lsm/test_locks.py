@@ -6,12 +6,9 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType
 
 import plyvel
 import pytest
@@ -21,6 +18,7 @@ from lsm.errors import LockedError
 from lsm.locks import FileLock
 from tests.effort import by_effort
 from tests.interpreter import fresh
+from tests.lsm.stumbling import at_step, interrupt
 
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="there locks belong to files")
 
@@ -167,7 +165,7 @@ def test_readers_are_counted_by_those_who_have_them(path: str, system: str) -> N
     locks.acquire(path, shared=False).release()
 
 
-CODES = {
+CODES: set[CodeType] = {
     each.__code__
     for each in (
         locks.acquire,
@@ -185,33 +183,8 @@ CODES = {
 }
 
 
-@contextmanager
-def at_step(codes: set[CodeType], step: int, do: Callable[[], None]) -> Iterator[list[int]]:
-    """Within, do something before one of the bytecodes of these functions: as a signal would."""
-    left = [step]
-
-    def each(frame: FrameType, event: str, _argument: Any) -> Any:
-        if frame.f_code not in codes:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left[0] -= 1
-            if left[0] == -1:
-                do()
-        return each
-
-    before = sys.gettrace()
-    sys.settrace(each)
-    try:
-        yield left
-    finally:
-        sys.settrace(before)
-
-
-def interrupt() -> None:
-    raise KeyboardInterrupt
-
-
+LOCKING = {FileLock.take.__code__, locks._set_ofd.__code__}
+JOINING = {FileLock.take.__code__, FileLock._join.__code__}
 STRIDE = by_effort(3, 1, 1)
 
 
@@ -220,7 +193,7 @@ STRIDE = by_effort(3, 1, 1)
 def test_no_interruption_leaves_a_file_locked(path: str, system: str, shared: bool) -> None:
     Path(path).touch()
     for step in count(0, STRIDE):
-        with at_step(CODES, step, interrupt) as left:
+        with at_step(CODES.__contains__, step, interrupt) as left:
             try:
                 lock = locks.acquire(path, shared=shared)
                 lock.release()
@@ -253,7 +226,7 @@ def test_who_locks_in_a_handler_is_kept_out_or_keeps_out(path: str, shared: bool
                 said.append(str(error))
 
         outer = None
-        with at_step({FileLock.take.__code__, locks._set_ofd.__code__}, step, handler) as left:
+        with at_step(LOCKING.__contains__, step, handler) as left:
             try:
                 outer = locks.acquire(path, shared=shared)
             except LockedError as error:
@@ -278,9 +251,7 @@ def test_a_reader_that_is_released_in_a_handler_takes_no_other_with_it(
     Path(path).touch()
     for step in count(0, STRIDE):
         first = locks.acquire(path, shared=True)
-        with at_step(
-            {FileLock.take.__code__, FileLock._join.__code__}, step, first.release
-        ) as left:
+        with at_step(JOINING.__contains__, step, first.release) as left:
             second = locks.acquire(path, shared=True)
         with pytest.raises(LockedError):
             locks.acquire(path, shared=False)
