@@ -28,6 +28,10 @@ class NotADatabaseError(Error):
     """There is no database here, or there is one where none was expected."""
 
 
+class ForeignDatabaseError(NotADatabaseError):
+    """The directory is another store's, such as RocksDB's; nothing in it was touched."""
+
+
 class ComparatorError(Error):
     """The database's keys are ordered by another comparator than the one given."""
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lsm import foreign
 from lsm import options as engine_options
 from lsm.arguments import flag
 from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt
@@ -93,6 +94,7 @@ def open_store(
         raise ValueError("a database opened with read_only=True cannot be created: leave out one")
     storage = FileSystem() if storage is None else storage
     directory = located(directory, storage)
+    foreign.check(storage, directory)
     options = options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
         if create:

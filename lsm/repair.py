@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lsm import opening
+from lsm import foreign, opening
 from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
@@ -84,6 +84,7 @@ def repair(
     storage = FileSystem() if storage is None else storage
     directory = opening.located(opening.directory_of(name), storage)
     order = opening.comparator_of(comparator, comparator_name)
+    foreign.check(storage, directory)
     options = _options(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
         attempt.make()
@@ -95,7 +96,7 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
     """Remove a database's files, and its directory if nothing else is in it.
 
     Files of others stay, and so does what repairing set aside in ``lost/``. Nothing happens where
-    there is no such directory. A database that is open is refused.
+    there is no such directory. A database that is open is refused, and so is another store's.
     """
     storage = FileSystem() if storage is None else storage
     directory = opening.located(opening.directory_of(name), storage)
@@ -105,6 +106,7 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return
         raise
+    foreign.check(storage, directory)
     with Attempt(storage, directory) as attempt:
         attempt.write()
         # CURRENT first: what an interruption leaves is no database any more, rather than a bad one.

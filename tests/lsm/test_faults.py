@@ -178,6 +178,8 @@ def is_harmless(operation: str, path: str) -> bool:
         return True
     if operation == "list":  # to find what can be removed
         return True
+    if operation == "map" and not path.endswith(".ldb"):  # to find whose directory it is
+        return True
     return operation in ("exists", "read") and path.endswith("lsm-seed")
 
 

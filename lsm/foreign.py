@@ -1,0 +1,279 @@
+"""Whose directory this is: what other stores leave in theirs, and no byte of it may change.
+
+RocksDB, Pebble and Badger use LevelDB's file names. What only they write gives them away, whatever
+else is there. Other stores have names of their own, and are recognised where no file is one that
+LevelDB has: beside a database anybody may keep what they like.
+
+Nothing is created, locked or written to find out, and no more than some kilobytes are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from lsm.disk import filenames
+from lsm.disk.coding import Fields
+from lsm.disk.filenames import Kind
+from lsm.disk.footer import FOOTER_BYTES, MAGIC, Footer
+from lsm.disk.log import LogReader
+from lsm.errors import CorruptionError, ForeignDatabaseError, IOError
+
+if TYPE_CHECKING:
+    from lsm.storage import Storage
+
+_ROCKSDB, _PEBBLE, _BADGER = "RocksDB", "Pebble", "Badger"
+
+_REMEDIES = {
+    _ROCKSDB: "open it with RocksDB, in Python with the package rocksdict, and copy its keys over "
+    "into a database in a directory of its own",
+    _PEBBLE: "open it with Pebble, as the program that wrote it does, and copy its keys over into "
+    "a database in a directory of its own",
+}
+_REMEDY = "choose another directory, or make one in there"
+
+# The last eight bytes of a table. Pebble writes RocksDB's form, too, and tells itself otherwise.
+_TABLE_ENDS = {
+    bytes.fromhex("f7cff485b741e288"): (_ROCKSDB, "a block-based table"),
+    bytes.fromhex("6495bf6396224282"): (_ROCKSDB, "a plain table"),
+    bytes.fromhex("b8138f7aeb18344f"): (_ROCKSDB, "a plain table"),
+    bytes.fromhex("7378f1c5d0896792"): (_ROCKSDB, "a cuckoo table"),
+    bytes.fromhex("f09faab3f09faab3"): (_PEBBLE, "a table"),
+}
+_BLOB_BEGIN = (0x248F37).to_bytes(4, "little")
+_UUID = re.compile(rb"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\s*")
+_OPTIONS = re.compile(r"OPTIONS-[0-9]{6,20}")
+_MARKER = re.compile(r"marker\.[a-z-]+\.[0-9]{6}\..+")
+_BLOB = re.compile(r"[0-9]{6,20}\.blob")
+
+# Newer tables have higher numbers: whoever writes here now has written those.
+_TABLES_LOOKED_AT = 16
+_LARGEST_METAINDEX = 1 << 20
+_MANIFEST_LOOKED_AT = 4096  # RocksDB's first record says whose it is
+
+
+@attrs.frozen
+class Owner:
+    """Another store, and the file that gives it away."""
+
+    store: str
+    file: str
+    what: str
+
+    def refusal(self, directory: str) -> ForeignDatabaseError:
+        """The error to raise."""
+        remedy = _REMEDIES.get(self.store, _REMEDY)
+        return ForeignDatabaseError(
+            f"{directory}: this directory is {self.store}'s: it has {self.file}, {self.what}. It "
+            f"was left as it is: {remedy}. If this file has nothing to do with what else is there, "
+            "move it away"
+        )
+
+
+def check(storage: Storage, directory: str) -> None:
+    """ForeignDatabaseError where another store has its files."""
+    owner = owner_of(storage, directory)
+    if owner is not None:
+        raise owner.refusal(directory)
+
+
+def owner_of(storage: Storage, directory: str) -> Owner | None:
+    """The other store that a directory belongs to; None for ours, LevelDB's and nobody's.
+
+    What cannot be read tells nothing: whoever needs it says so.
+    """
+    try:
+        names = storage.list(directory)
+    except IOError:
+        return None
+    return next(_Looks(storage, directory, names).owners(), None)
+
+
+@attrs.frozen
+class _Looks:
+    """A directory that is looked into."""
+
+    storage: Storage
+    directory: str
+    names: list[str]
+
+    def owners(self) -> Iterator[Owner]:
+        """All that gives another store away, what costs least first."""
+        yield from self.by_names()
+        yield from self.by_manifest()
+        yield from self.by_tables()
+        if not self.is_like_leveldbs():
+            yield from self.by_strangers()
+
+    def by_names(self) -> Iterator[Owner]:
+        """What lies beside RocksDB's, Pebble's and Badger's tables."""
+        for name in self.names:
+            if _MARKER.fullmatch(name):
+                yield Owner(_PEBBLE, name, "a marker of its format or manifest")
+            elif _OPTIONS.fullmatch(name):
+                is_pebbles = b"pebble_version" in self._part(name, 0, 4096)
+                yield Owner(_PEBBLE if is_pebbles else _ROCKSDB, name, "its options")
+            elif _BLOB.fullmatch(name) and self._part(name, 0, 4) == _BLOB_BEGIN:
+                yield Owner(_ROCKSDB, name, "a blob file")
+            elif name == "KEYREGISTRY" or (
+                name == "MANIFEST" and self._part(name, 0, 4) == b"Bdgr"
+            ):
+                yield Owner(_BADGER, name, "which nobody else has")
+        was_here = any(name.startswith("lsm-") for name in self.names)
+        if not was_here and _UUID.fullmatch(self._part("IDENTITY", 0, 64)):
+            yield Owner(_ROCKSDB, "IDENTITY", "the number of a database")
+
+    def by_manifest(self) -> Iterator[Owner]:
+        """What LevelDB's manifest has no word for, in the one in use or else the newest."""
+        name = self._part(filenames.CURRENT, 0, 64).decode("ascii", "replace").rstrip("\n")
+        manifests = self._numbered(Kind.MANIFEST, "")
+        if manifests:
+            name = name if name in manifests else manifests[-1]
+            reader = LogReader(self._part(name, 0, _MANIFEST_LOOKED_AT), name)
+            for record in reader.records_until_loss():
+                if (tag := rocksdb_tag(record)) is not None:
+                    yield Owner(_ROCKSDB, name, f"a manifest with its tag {tag}")
+
+    def by_tables(self) -> Iterator[Owner]:
+        """How tables end; nobody but LevelDB names them ``.ldb``."""
+        for name in reversed(self._numbered(Kind.TABLE, ".sst")[-_TABLES_LOOKED_AT:]):
+            footer = self._part(name, -FOOTER_BYTES, None)
+            if footer[-len(MAGIC) :] in _TABLE_ENDS:
+                store, what = _TABLE_ENDS[footer[-len(MAGIC) :]]
+                yield Owner(store, name, what)
+            elif footer.endswith(MAGIC) and b"rocksdb.properties" in self._metaindex(name, footer):
+                yield Owner(_ROCKSDB, name, "a table with its properties")
+
+    def is_like_leveldbs(self) -> bool:
+        """Whether any file is one that only a database of LevelDB's form has."""
+        kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
+        return any(name.startswith("lsm-") or _is(name, *kinds) for name in self.names)
+
+    def by_strangers(self) -> Iterator[Owner]:
+        """Files of stores that have nothing in common with LevelDB."""
+        for stranger in _STRANGERS:
+            for name in self.names:
+                if stranger.name.fullmatch(name) and self._has(name, stranger):
+                    yield Owner(stranger.store, name, stranger.what)
+
+    def _has(self, name: str, stranger: _Stranger) -> bool:
+        end = stranger.at + len(stranger.magic)
+        return self._part(name, stranger.at, end) == stranger.magic
+
+    def _metaindex(self, name: str, footer: bytes) -> bytes:
+        with contextlib.suppress(CorruptionError):
+            handle = Footer.decode(footer).metaindex
+            if handle.size <= _LARGEST_METAINDEX:
+                return self._part(name, handle.offset, handle.offset + handle.size)
+        return b""
+
+    def _numbered(self, kind: Kind, suffix: str) -> list[str]:
+        """The names of this kind, the highest number last."""
+        names = (name for name in self.names if name.endswith(suffix) and _is(name, kind))
+        return sorted(names, key=lambda name: filenames.parse(name) or ())
+
+    def _part(self, name: str, start: int, end: int | None) -> bytes:
+        """Some of a file's bytes, or none where they cannot be read."""
+        if name not in self.names or start == end:
+            return b""
+        try:
+            mapped = self.storage.map(f"{self.directory}/{name}")
+        except IOError:
+            return b""
+        try:
+            return bytes(mapped.data[start:end])
+        finally:
+            mapped.close()
+
+
+@attrs.frozen
+class _Stranger:
+    """A store that has nothing in common with LevelDB, and how its files are called and begin."""
+
+    store: str
+    what: str
+    name: re.Pattern[str]
+    at: int = 0
+    magic: bytes = b""
+
+
+_STRANGERS = (
+    _Stranger("LMDB", "its data", re.compile(r"data\.mdb")),
+    _Stranger(
+        "Cassandra",
+        "a component of its tables",
+        re.compile(
+            r"(.+-)?[a-z]{2}-[0-9a-z_]+(-[a-z]+)?-"
+            r"(Data|Index|Filter|Summary|Statistics|CompressionInfo|Partitions|Rows|TOC)\.(db|txt)"
+        ),
+    ),
+    _Stranger(
+        "SQLite",
+        "a database",
+        re.compile(r".+\.(db|db3|sqlite|sqlite3)"),
+        magic=b"SQLite format 3\0",
+    ),
+    _Stranger(
+        "bbolt",
+        "a database",
+        re.compile(r".+\.(db|bolt)"),
+        at=16,
+        magic=bytes.fromhex("edda0ced"),
+    ),
+    _Stranger(
+        "MongoDB", "a file of WiredTiger's", re.compile(r"WiredTiger(\.lock|\.wt|\.turtle)?")
+    ),
+    _Stranger("PostgreSQL", "the version of its cluster", re.compile(r"PG_VERSION")),
+    _Stranger("MySQL", "a tablespace of InnoDB", re.compile(r"ibdata[0-9]")),
+    _Stranger("Berkeley DB", "a region of its environment", re.compile(r"__db\.[0-9]{3}")),
+)
+
+# ---- RocksDB's manifest ------------------------------------------------------------------------
+
+
+def _custom_fields(fields: Fields) -> None:
+    """Tags with their values, up to the tag 1."""
+    while fields.varint32("tag of a field") != 1:
+        fields.slice("field")
+
+
+_SHAPES: dict[str, Callable[[Fields], object]] = {
+    "n": lambda fields: fields.varint64("number"),
+    "s": lambda fields: fields.slice("string"),
+    "*": _custom_fields,
+}
+_LEVELDB = {1: "s", 2: "n", 3: "n", 4: "n", 5: "ns", 6: "nn", 7: "nnnss", 9: "n"}
+# What new tables, a new column family and the number of the database are written with.
+_TELLING = {100: "nnnssnn", 102: "nnnnssnn", 103: "nnnssnn*", 201: "s", (1 << 13) + 1: "s"}
+# A flipped bit or two make these of LevelDB's: they prove nothing by themselves. With 1 << 13 set,
+# a tag has a string, which releases that do not know it pass over.
+_SHAPE_OF = (
+    dict.fromkeys(range((1 << 13) + 2, (1 << 13) + 64), "s")
+    | {10: "n", 200: "n", 202: "", 203: "n", 300: "n"}
+    | _TELLING
+    | _LEVELDB
+)
+
+
+def rocksdb_tag(record: bytes) -> int | None:
+    """The first tag that only RocksDB has, in a manifest record that is RocksDB's throughout."""
+    fields, found = Fields(record, "a manifest record"), None
+    try:
+        while fields.remaining:
+            tag = fields.varint32("tag")
+            for field in _SHAPE_OF[tag]:
+                _SHAPES[field](fields)
+            if found is None and tag in _TELLING:
+                found = tag
+    except (CorruptionError, KeyError):
+        return None
+    return found
+
+
+def _is(name: str, *kinds: Kind) -> bool:
+    parsed = filenames.parse(name)
+    return parsed is not None and parsed[0] in kinds
