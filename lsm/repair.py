@@ -14,7 +14,7 @@ from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
 from lsm.options import NOT_GIVEN, NotGiven
-from lsm.repairing import LOST, Repair, Report, is_directory
+from lsm.repairing import LOST, UNREADABLE, Repair, Report, is_directory
 from lsm.storage import FileSystem
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lsm.storage import Storage
     from policies import FilterPolicy, LevelPolicies
 
-__all__ = ["LOST", "Report", "destroy_db", "repair", "repair_db"]
+__all__ = ["LOST", "UNREADABLE", "Report", "destroy_db", "repair", "repair_db"]
 
 
 def repair_db(
@@ -48,8 +48,10 @@ def repair_db(
 
     It must not be open. The options are those of ``DB``, for the tables that are written anew; not
     given, those that the database was opened with last. With its manifests gone nobody can tell
-    whether the comparator is the right one: under another, all tables look damaged, and are set
-    aside. What happened is logged; ``repair`` returns it as well.
+    whether the comparator is the right one: under another, all tables look damaged, and none is
+    read. What is left out moves into ``lost/``; a table that cannot be read, or not all of it, is
+    kept where it is, with ``.unreadable`` behind its name. What happened is logged; ``repair``
+    returns it as well.
     """
     repair(
         name,
@@ -95,8 +97,8 @@ def repair(
 def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None = None) -> None:
     """Remove a database's files, and its directory if nothing else is in it.
 
-    Files of others stay, and so does what repairing set aside in ``lost/``. Nothing happens where
-    there is no such directory. A database that is open is refused, and so is another store's.
+    Files of others stay, and so does what repairing set aside or could not read. Nothing happens
+    where there is no such directory. A database that is open is refused, and so is another store's.
     """
     storage = FileSystem() if storage is None else storage
     directory = opening.located(opening.directory_of(name), storage)

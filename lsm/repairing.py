@@ -16,10 +16,16 @@ of level 0 and the unknown ones are merged, if that will do, and else all of the
 has the newest version by sequence number of every key, deletions included, and no overlap.
 
 **What survives what.** All tables are written and synced before a new manifest and CURRENT, in one
-step, make a database of them. Up to there nothing that was there has been touched. Then what the
-database does not consist of moves into ``lost/``, where it is never removed. A repair that was
-interrupted is repeated; who opens the database instead finds the old one or the new one, which
-removes what was not set aside yet.
+step, make a database of them. Then what the database does not consist of moves into ``lost/``,
+where it is never removed. A repair that was interrupted is repeated; who opens the database instead
+finds the old one or the new one, which removes what was not set aside yet.
+
+A table of which not all could be read stays where it is, under its own name with ``.unreadable``
+behind it, which no database reads and none removes: somebody may be able to read it another day, on
+another device, or with the comparator or the compression that is wanting here. Under the old name
+again, it is one of the tables that a repair reads. It gets its name before the new manifest counts,
+so that nobody can open the new database, and remove what is of no use to it, in between; the old
+database, which misses it, is not opened.
 """
 
 from __future__ import annotations
@@ -27,10 +33,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -62,8 +69,18 @@ from lsm.salvage import Bound, Scan
 
 _log = logging.getLogger("lsm")
 
+Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
+
 LOST = "lost"
 """The directory within a database's that keeps what repairing set aside."""
+
+UNREADABLE = ".unreadable"
+"""What the name of a table ends in that could not be read, or not all of it."""
+
+_NUMBER_OF_UNREADABLE = re.compile(
+    rf"0*([0-9]{{1,20}})\.(ldb|sst){re.escape(UNREADABLE)}(\.[0-9]+)?"
+)
+_DEVICE_ERRORS = {errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)}
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +88,9 @@ class Report:
     """What became of a database's files, and what could not be read.
 
     Tables are ``kept`` as they are, ``rewritten`` with what could be read or merged with others,
-    left out because others have ``replaced`` them, or ``lost`` with all they had.
+    left out because others have ``replaced`` them, or ``lost`` with all they had. ``set_aside`` are
+    the names of the files that moved into ``lost/``, ``unreadable`` the paths of the tables of
+    which not all could be read, as they are named from now on, and of those of earlier repairs.
     """
 
     tables_kept: int
@@ -80,6 +99,8 @@ class Report:
     tables_lost: int
     logs_replayed: int
     losses: tuple[str, ...]
+    set_aside: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return (
@@ -144,9 +165,16 @@ class _Anything(Beneath):
 
 
 class Repair:
-    """One repair of a directory that is locked."""
+    """One repair of a directory that is locked; ``log`` is told what is done."""
 
-    def __init__(self, storage: Storage, directory: str, comparator: Comparator, options: Options):
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        comparator: Comparator,
+        options: Options,
+        log: Log = _log,
+    ):
         self._storage = storage
         self._directory = directory
         self._comparator = comparator
@@ -157,6 +185,8 @@ class Repair:
         self._beneath = _Anything(Version.empty(), 0)
         self._created: set[int] = set()
         self._aside: list[str] = []
+        self._unread: list[str] = []
+        self._log = log
         self._losses: list[str] = []
         self._rewritten = self._replaced = self._lost = self._replayed = 0
         self._workshop = Workshop(
@@ -190,7 +220,8 @@ class Repair:
         except BaseException:
             self._remove(self._created)  # nothing knows of them yet
             raise
-        self._commit(found)
+        with self._set_apart():
+            self._commit(found)
         self._remove(self._created - {table.number for table in found})
         self._set_aside(aside)
         report = Report(
@@ -200,8 +231,10 @@ class Repair:
             tables_lost=self._lost,
             logs_replayed=self._replayed,
             losses=tuple(self._losses),
+            set_aside=tuple(aside),
+            unreadable=tuple(self._path(name) for name in self._kept_unreadable()),
         )
-        _log.info("%s: repaired: %s", self._directory, report)
+        self._log.info("%s: repaired: %s", self._directory, report)
         return report
 
     # -- What there is -----------------------------------------------------------------------
@@ -210,10 +243,12 @@ class Repair:
         """The files by kind, in the order of their numbers, none of which is given out again."""
         names: dict[Kind, list[tuple[str, int]]] = {kind: [] for kind in Kind}
         for name in self._storage.list(self._directory):
-            parsed = filenames.parse(name)
+            parsed = filenames.parse(name.partition(UNREADABLE)[0])
             if parsed is not None:
                 kind, number = parsed
                 self._manifest.reserve(number)
+                if UNREADABLE in name:
+                    continue
                 if not is_directory(self._storage, self._path(name)):
                     names[kind].append((name, number))
         for files in names.values():
@@ -226,7 +261,9 @@ class Repair:
         try:
             return self._storage.read(path)
         except IOError as error:
-            if error.errno != errno.EIO:  # a refusal can be helped, and then nothing is lost
+            if (
+                error.errno not in _DEVICE_ERRORS
+            ):  # a refusal can be helped, and then nothing is lost
                 raise
             raise CorruptionError(f"{path}: the device cannot read it: {error}") from error
 
@@ -255,9 +292,9 @@ class Repair:
                 self._check_comparator(path, edit.comparator)
                 past.add(edit)
             if reader.losses:
-                _log.warning("%s: read up to byte %d only", path, reader.valid_end)
+                self._log.warning("%s: read up to byte %d only", path, reader.valid_end)
         except CorruptionError as error:
-            _log.warning("%s: not read any further: %s", path, error)
+            self._log.warning("%s: not read any further: %s", path, error)
         return past
 
     def _check_comparator(self, path: str, name: str | None) -> None:
@@ -286,7 +323,7 @@ class Repair:
         table.losses, table.defects = scan.losses, scan.defects
         if path_of(self._storage, self._directory, TableFile(number, len(data))) != path:
             table.defects.append(f"{path}: no database looks for a table under this name")
-        _log.info("%s: %d entries can be read", path, table.count)
+        self._log.info("%s: %d entries can be read", path, table.count)
         return table
 
     def _usable(self, examined: Iterable[_Examined], whole: set[int]) -> list[_Found]:
@@ -295,11 +332,14 @@ class Repair:
         for number in sorted(self._past.live.keys() - {table.number for table in examined}):
             self._lost += 1
             path = self._path(filenames.table_name(number))
-            self._lose(_missing(path, self._past.live[number]))
+            if number in self._kept_unreadable().values():  # by a repair that was interrupted then
+                self._lose(f"{path}: not all of this table could be read, and so it is kept")
+            else:
+                self._lose(_missing(path, self._past.live[number]))
         found = []
         for table in examined:
             if table.number in outlived:
-                _log.info("%s: left out: others have replaced it", self._path(table.name))
+                self._log.info("%s: left out: others have replaced it", self._path(table.name))
                 self._replaced += 1
                 self._aside.append(table.name)
             elif table.defects or not table.is_whole:
@@ -328,10 +368,10 @@ class Repair:
         """What can be read of a table, in a new one of the same level."""
         path = self._path(table.name)
         for defect in table.defects:
-            _log.warning("%s", defect)
+            self._log.warning("%s", defect)
         for loss in table.losses:
             self._lose(loss)
-        self._aside.append(table.name)
+        (self._unread if table.losses else self._aside).append(table.name)
         if table.first is None:
             if not table.losses:
                 self._lose(f"{path}: no entries can be found in it")
@@ -350,7 +390,7 @@ class Repair:
         found: list[_Found] = []
         for name, number in logs:
             if self._past.has_in_tables(number, whole):
-                _log.info("%s: not replayed: tables have it all", self._path(name))
+                self._log.info("%s: not replayed: tables have it all", self._path(name))
                 continue
             for sequence, operations in self._batches(name):
                 memtable.apply(sequence, operations)
@@ -381,7 +421,7 @@ class Repair:
                 yield batch
         for loss in reader.losses:
             self._lose(f"{loss.reason} ({loss.bytes} bytes are lost)")
-        _log.info("%s: replayed", path)
+        self._log.info("%s: replayed", path)
 
     # -- Putting tables in order -------------------------------------------------------------
 
@@ -444,7 +484,7 @@ class Repair:
 
     def _merged(self, group: list[_Found], level: int) -> list[_Found]:
         """Tables without overlap, with the newest version of every key of a group."""
-        _log.info("%s: merging %d tables that overlap", self._directory, len(group))
+        self._log.info("%s: merging %d tables that overlap", self._directory, len(group))
         outputs = compaction.run(
             Job(
                 workshop=self._workshop,
@@ -474,7 +514,7 @@ class Repair:
     def _found(self, output: compaction.Output, level: int | None) -> _Found:
         table = output.table
         if table.filter.state == "failed":
-            _log.warning(
+            self._log.warning(
                 "%s: written without a filter: %s",
                 self._path(filenames.table_name(output.number)),
                 table.filter.reason,
@@ -494,7 +534,7 @@ class Repair:
     def _new_number(self) -> int:
         number = self._manifest.new_file_number()
         self._created.add(number)
-        _log.info("%s: writing it", self._path(filenames.table_name(number)))
+        self._log.info("%s: writing it", self._path(filenames.table_name(number)))
         return number
 
     def _commit(self, found: list[_Found]) -> None:
@@ -525,6 +565,38 @@ class Repair:
         finally:
             self._manifest.close()
 
+    @contextlib.contextmanager
+    def _set_apart(self) -> Iterator[None]:
+        """Have the tables that cannot be read named so, and named as before if there is an error.
+
+        Unless what is done then has come to count: an error may follow upon that.
+        """
+        before = self._current()
+        renamed: list[tuple[str, str]] = []
+        try:
+            for name in self._unread:
+                path = self._path(name)
+                kept = _free(self._storage, f"{path}{UNREADABLE}")
+                renamed.append((path, kept))
+                self._storage.rename(path, kept)
+                self._log.warning("%s: kept, for not all of it can be read, as %s", path, kept)
+            if renamed:
+                self._storage.sync_directory(self._directory)
+            yield
+        except BaseException:
+            if self._current() == before:
+                for path, kept in renamed:
+                    with contextlib.suppress(IOError):
+                        if not self._storage.exists(path):
+                            self._storage.rename(kept, path)
+            raise
+
+    def _kept_unreadable(self) -> dict[str, int]:
+        """The names of tables that could not be read, by this repair or before, with numbers."""
+        names = self._storage.list(self._directory)
+        matches = ((name, _NUMBER_OF_UNREADABLE.fullmatch(name)) for name in names)
+        return {name: int(match[1]) for name, match in matches if match}
+
     def _set_aside(self, names: list[str]) -> None:
         """Move files into ``lost/``, beside those that earlier repairs moved there."""
         if not names:
@@ -534,10 +606,10 @@ class Repair:
             self._storage.rename(self._path(name), _free(self._storage, f"{lost}/{name}"))
         self._storage.sync_directory(lost)
         self._storage.sync_directory(self._directory)
-        _log.info("%s: %d files are set aside in %s/", self._directory, len(names), LOST)
+        self._log.info("%s: %d files are set aside in %s/", self._directory, len(names), LOST)
 
     def _lose(self, what: str) -> None:
-        _log.warning("%s", what)
+        self._log.warning("%s", what)
         self._losses.append(what)
 
     def _remove(self, numbers: Iterable[int]) -> None:

@@ -26,7 +26,7 @@ from lsm.errors import (
 )
 from lsm.repair import repair
 from tests.effort import by_effort
-from tests.lsm.stumbling import at_step, interrupt
+from tests.lsm.stumbling import at_step, fails_at, interrupt
 from tests.lsm.simulated import SimulatedStorage
 
 Contents = dict[str, bytes | None]
@@ -218,19 +218,6 @@ def names(storage: SimulatedStorage) -> list[str]:
     """All that is in the storage, and in the database's directory."""
     there = [path for path in (".", "db") if storage.exists(path)]
     return [f"{path}/{name}" for path in there for name in storage.list(path)]
-
-
-def fails_at(storage: SimulatedStorage, place: int, error: int = errno.EIO) -> list[str]:
-    """Have one operation fail; then its name is in the list."""
-    failed = []
-
-    def when(what: str, _path: str, index: int) -> bool:
-        if index == place:
-            failed.append(what)
-        return index == place
-
-    storage.fail(when, error)
-    return failed
 
 
 @pytest.mark.parametrize("there", ["nothing", "a directory", "notes"])

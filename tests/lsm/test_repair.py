@@ -24,7 +24,7 @@ from lsm.disk.filenames import Kind
 from lsm.disk.log import LogWriter
 from lsm.errors import ComparatorError, CorruptionError, LockedError, NotADatabaseError
 from lsm.kernels.python.log_encoding import encode_batch
-from lsm.repair import LOST, Report, repair
+from lsm.repair import LOST, UNREADABLE, Report, repair
 from lsm.storage import FileSystem, Storage
 from policies import create
 from policies.levels import LevelPolicies
@@ -614,7 +614,9 @@ def test_of_a_damaged_block_only_its_keys_are_lost(
     )
     assert "repair" not in loss
     check(path, without(model, entries_of([damaged])))
-    assert (path / LOST / table.name).read_bytes() == bytes_before
+    kept = Path(f"{table}{UNREADABLE}")
+    assert report.unreadable == (str(kept),)
+    assert kept.read_bytes() == bytes_before
     assert {new.level for new in placed(path).values()} == {2}
 
 
@@ -749,7 +751,7 @@ def test_without_an_index_and_with_a_damaged_block_the_blocks_before_it_are_foun
     check(path, {key: model[key] for key in entries_of(whole.blocks[:5])})
 
 
-def test_a_table_of_which_nothing_can_be_read_is_lost_and_kept_aside(
+def test_a_table_of_which_nothing_can_be_read_is_lost_and_kept_where_it_is(
     path: Path, rng: random.Random
 ) -> None:
     _, table = bottom(path, rng)
@@ -759,7 +761,7 @@ def test_a_table_of_which_nothing_can_be_read_is_lost_and_kept_aside(
     assert (report.tables_kept, report.tables_rewritten, report.tables_lost) == (0, 0, 1)
     assert len(report.losses) == 1
     check(path, {})
-    assert (path / LOST / table.name).read_bytes() == garbage
+    assert Path(f"{table}{UNREADABLE}").read_bytes() == garbage
 
 
 def test_a_table_without_entries_is_set_aside(path: Path) -> None:
@@ -1061,17 +1063,21 @@ def test_what_is_not_the_databases_is_left_alone(path: Path, rng: random.Random)
         assert dict(db) == model
 
 
-def test_nothing_in_lost_is_ever_replaced(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("000005.log", f"{LOST}/000005.log"), ("000005.ldb", f"000005.ldb{UNREADABLE}")],
+)
+def test_nothing_that_was_kept_is_ever_replaced(path: Path, name: str, kept: str) -> None:
     contents = set()
     for number in range(3):
         lsm.destroy_db(path)
         path.mkdir(exist_ok=True)
-        (path / "000005.ldb").write_bytes(b"garbage %d" % number)
+        (path / name).write_bytes(b"garbage %d" % number)
         contents.add(b"garbage %d" % number)
         repair(path)
-    kept = sorted((path / LOST).glob("000005.ldb*"))
-    assert [file.name for file in kept] == ["000005.ldb", "000005.ldb.1", "000005.ldb.2"]
-    assert {file.read_bytes() for file in kept} == contents
+    there = sorted(path.glob(f"{kept}*"))
+    assert [str(file) for file in there] == [f"{path}/{kept}{n}" for n in ("", ".1", ".2")]
+    assert {file.read_bytes() for file in there} == contents
 
 
 def test_where_nothing_has_to_be_set_aside_there_is_no_lost(path: Path) -> None:
@@ -1302,7 +1308,7 @@ def failing_reads(storage: SimulatedStorage, name: str, error: int) -> None:
     storage.fail(lambda what, at, _index: what in ("read", "map") and at == f"db/{name}", error)
 
 
-def test_what_the_device_cannot_read_is_set_aside(tiny: str, rng: random.Random) -> None:
+def test_what_the_device_cannot_read_is_kept(tiny: str, rng: random.Random) -> None:
     storage = SimulatedStorage()
     filled("db", tiny, rng, storage)
     table = next(name for name in storage.list("db") if name.endswith(".ldb"))
@@ -1315,7 +1321,8 @@ def test_what_the_device_cannot_read_is_set_aside(tiny: str, rng: random.Random)
         True,
     ]
     assert report.tables_lost == 1
-    assert {table, log} <= set(storage.list(f"db/{LOST}"))
+    assert log in storage.list(f"db/{LOST}")
+    assert f"{table}{UNREADABLE}" in storage.list("db")
     with lsm.DB("db", storage=storage, config=tiny) as db:
         assert len(list(db)) > 100
 
@@ -1535,8 +1542,11 @@ def test_a_report_counts_and_every_table_is_told_of(
     told = [record.getMessage() for record in caplog.records]
     for file in files:
         assert [line for line in told if line.startswith(f"{file}: ") and "entries" in line], file
-    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert warning.getMessage().startswith(f"{damaged}: the data block at byte")
+    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert warnings[0].startswith(f"{damaged}: the data block at byte")
+    assert warnings[1:] == [
+        f"{damaged}: kept, for not all of it can be read, as {damaged}{UNREADABLE}"
+    ]
     assert told[-1].startswith(f"{path}: repaired: {len(files) - 1} tables kept, 1 rewritten, ")
     assert told[-1].endswith("0 lost, 1 logs replayed, 1 losses")
 
