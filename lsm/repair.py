@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lsm import foreign, opening
-from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt
+from lsm.arguments import flag
+from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt, make_directory
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
 from lsm.options import NOT_GIVEN, NotGiven
+from lsm.rehearsal import Rehearsal
 from lsm.repairing import LOST, UNREADABLE, Repair, Report, is_directory
 from lsm.storage import FileSystem
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from lsm.options import Options
     from lsm.storage import Storage
     from policies import FilterPolicy, LevelPolicies
+
+_log = logging.getLogger("lsm")
 
 __all__ = ["LOST", "UNREADABLE", "Report", "destroy_db", "repair", "repair_db"]
 
@@ -43,7 +48,8 @@ def repair_db(
     filter_policy: FilterPolicy | LevelPolicies | NotGiven | None = NOT_GIVEN,
     filter_layout: str | None = None,
     storage: Storage | None = None,
-) -> None:
+    dry_run: bool | None = False,
+) -> Report | None:
     """Make a database of what can still be read in a directory; an empty one where nothing is.
 
     It must not be open. The options are those of ``DB``, for the tables that are written anew; not
@@ -52,8 +58,11 @@ def repair_db(
     read. What is left out moves into ``lost/``; a table that cannot be read, or not all of it, is
     kept where it is, with ``.unreadable`` behind its name. What happened is logged; ``repair``
     returns it as well.
+
+    With ``dry_run`` no byte changes, and what would happen is returned. What would be written then
+    goes into temporary files, and so takes its room there.
     """
-    repair(
+    report = repair(
         name,
         comparator=comparator,
         comparator_name=comparator_name,
@@ -70,7 +79,9 @@ def repair_db(
         bloom_filter_bits=bloom_filter_bits,
         filter_policy=filter_policy,
         filter_layout=filter_layout,
+        dry_run=dry_run,
     )
+    return report if dry_run else None
 
 
 def repair(
@@ -80,18 +91,34 @@ def repair(
     comparator_name: bytes | None = None,
     config: str | os.PathLike[str] | None = None,
     storage: Storage | None = None,
+    dry_run: bool | None = False,
     **given: Any,
 ) -> Report:
     """Repair as ``repair_db`` does, with the same options, and say what was kept and lost."""
+    dry_run = flag("dry_run", dry_run)
     storage = FileSystem() if storage is None else storage
     directory = opening.located(opening.directory_of(name), storage)
     order = opening.comparator_of(comparator, comparator_name)
     foreign.check(storage, directory)
     options = _options(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
+        if dry_run:
+            if storage.exists(directory):
+                attempt.read()
+            rehearsal = Rehearsal(storage)
+            make_directory(rehearsal, directory)
+            return Repair(rehearsal, directory, order, options, _DryRunLog(_log)).run()
         attempt.make()
         attempt.write()
         return Repair(storage, directory, order, options).run()
+
+
+class _DryRunLog(logging.LoggerAdapter[logging.Logger]):
+    """Says of every line that it only would be so."""
+
+    def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The line to log."""
+        return f"dry run: {msg}", kwargs
 
 
 def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None = None) -> None:
