@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lsm
 from lsm.disk.keys import Entry
 from lsm.kernels.python import merge
-from tests.effort import examples
+from tests.effort import by_effort, examples
+from tests.lsm.simulated import SimulatedStorage
 
 Run = list[list[Entry]]
 
@@ -86,3 +88,90 @@ def test_a_single_run_passes_as_it_is(merged: Callable[..., Any]) -> None:
         chunks.reverse()
     found = [entry for window in merged([iter(chunks)]) for entry in window]
     assert sorted(found) == sorted(entry for chunk in chunks for entry in chunk)
+
+
+class Touched(list[Entry]):
+    """A chunk that counts how many entries are copied out of it and out of sums it is part of."""
+
+    copied = 0
+
+    def __add__(self, other: list[Entry]) -> Touched:  # type: ignore[override]
+        Touched.copied += len(self) + len(other)
+        return Touched(super().__add__(other))
+
+    def __radd__(self, other: list[Entry]) -> Touched:
+        Touched.copied += len(self) + len(other)
+        return Touched(other + list(self))
+
+    def __iter__(self) -> Iterator[Entry]:
+        Touched.copied += len(self)
+        return super().__iter__()
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if isinstance(index, slice):
+            Touched.copied += len(found)
+            found = Touched(found)
+        return found
+
+
+def touched(chunks: Iterator[list[Entry]]) -> Iterator[list[Entry]]:
+    return map(Touched, chunks)
+
+
+VERSIONS = by_effort(4000, 20_000, 200_000)
+
+
+@BOTH
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_each_version_of_a_key_is_copied_a_few_times(
+    merged: Callable[..., Any], runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Touched, "copied", 0)
+    hot = [(b"hot", -version, b"") for version in range(VERSIONS, 0, -1)]
+    step = 1 if merged is merge.ascending else -1
+    chunked = []
+    for number in range(runs):
+        mine = hot[number::runs]
+        run = [[(b"a", -number - 1, b"")], *(mine[at : at + 40] for at in range(0, len(mine), 40))]
+        chunked.append([*run, [(b"z", -number - 1, b"")]][::step])
+    windows = list(merged([touched(iter(run)) for run in chunked]))
+    assert [len(window) for window in windows][::step] == [runs, VERSIONS, runs]
+    assert Touched.copied < 4 * VERSIONS
+
+
+@pytest.mark.parametrize("where", ["memory", "tables"])
+def test_a_walk_over_a_hot_key_is_linear(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever walks: iterators both ways, and a compaction, which keeps what a snapshot sees."""
+    for name in ("ascending", "descending"):
+        plain = getattr(merge, name)
+        monkeypatch.setattr(merge, name, lambda runs, plain=plain: plain(map(touched, runs)))
+    with lsm.DB(
+        "db",
+        create_if_missing=True,
+        storage=SimulatedStorage(),
+        block_size=512,
+        max_file_size="64 MiB",
+        write_buffer_size="64 MiB",
+    ) as db:
+        snapshots = []
+        for _ in range(2):
+            with db.write_batch() as batch:
+                batch.put(b"a", b"")
+                for version in range(VERSIONS // 2):
+                    batch.put(b"hot", b"%d" % version)
+                batch.put(b"z", b"")
+            if where == "tables":
+                db.flush()
+            snapshots.append(db.snapshot())
+        newest = b"%d" % (VERSIONS // 2 - 1)
+        expected = [(b"a", b""), (b"hot", newest), (b"z", b"")]
+        for use in (
+            lambda: list(db),
+            lambda: list(db.iterator(reverse=True))[::-1],
+            lambda: (db.compact_range(), list(db))[1],
+        ):
+            monkeypatch.setattr(Touched, "copied", 0)
+            assert use() == expected
+            assert Touched.copied < 8 * VERSIONS
+        assert [list(snapshot) for snapshot in snapshots] == [expected] * 2

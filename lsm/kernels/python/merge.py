@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from lsm.disk.keys import Entry
+
+if TYPE_CHECKING:
+    from lsm.comparator import OrderedKey
 
 Chunks = Iterator[list[Entry]]
 
@@ -23,7 +28,7 @@ def ascending(runs: Iterable[Chunks]) -> Iterator[list[Entry]]:
     while open_runs:
         for run in open_runs:
             if not run.entries:
-                run.read_on()
+                run.entries = run.next_chunk()
         open_runs = [run for run in open_runs if run.entries]
         unfinished = [run.entries[-1][0] for run in open_runs if not run.finished]
         if not unfinished:
@@ -43,8 +48,7 @@ def ascending(runs: Iterable[Chunks]) -> Iterator[list[Entry]]:
             yield _merged(pieces)
         else:
             for run in open_runs:
-                if not run.finished and run.entries[-1][0] == bound[0]:
-                    run.read_on()
+                run.read_past(bound[0])
 
 
 def descending(runs: Iterable[Chunks]) -> Iterator[list[Entry]]:
@@ -56,7 +60,7 @@ def descending(runs: Iterable[Chunks]) -> Iterator[list[Entry]]:
     while open_runs:
         for run in open_runs:
             if not run.entries:
-                run.read_back()
+                run.entries = run.next_chunk()
         open_runs = [run for run in open_runs if run.entries]
         unfinished = [run.entries[0][0] for run in open_runs if not run.finished]
         if not unfinished:
@@ -75,8 +79,7 @@ def descending(runs: Iterable[Chunks]) -> Iterator[list[Entry]]:
             yield _merged(pieces)
         else:
             for run in open_runs:
-                if not run.finished and run.entries[0][0] == bound[0]:
-                    run.read_back()
+                run.read_back_past(bound[0])
 
 
 class _Run:
@@ -89,20 +92,33 @@ class _Run:
         self.entries: list[Entry] = []
         self.finished = False
 
-    def read_on(self) -> None:
-        chunk = self._next()
-        self.entries = self.entries + chunk if self.entries else chunk
+    def read_past(self, key: OrderedKey) -> None:
+        """If what is known ends in this key, read until it ends in another one."""
+        chunks = [self.entries]
+        while not self.finished and chunks[-1][-1][0] == key:
+            chunks.append(self.next_chunk())
+        self.entries = _joined(chunks)  # once, however many versions the key has
 
-    def read_back(self) -> None:
-        chunk = self._next()
-        self.entries = chunk + self.entries if self.entries else chunk
+    def read_back_past(self, key: OrderedKey) -> None:
+        """The same from the end: if what is known begins with this key."""
+        chunks = [self.entries]
+        while not self.finished and chunks[-1][0][0] == key:
+            chunks.append(self.next_chunk())
+        self.entries = _joined(chunks[::-1])
 
-    def _next(self) -> list[Entry]:
+    def next_chunk(self) -> list[Entry]:
+        """The next chunk that has entries; an empty one if the run is finished."""
         for chunk in self._chunks:
             if chunk:
                 return chunk
         self.finished = True
         return []
+
+
+def _joined(chunks: list[list[Entry]]) -> list[Entry]:
+    if len(chunks) == 2:
+        return chunks[0] + chunks[1]
+    return chunks[0] if len(chunks) == 1 else list(chain.from_iterable(chunks))
 
 
 def _merged(pieces: list[list[Entry]]) -> list[Entry]:
