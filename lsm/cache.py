@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -19,7 +20,7 @@ class Cached(Protocol):
     held: bool | None
 
     def evict(self) -> None:
-        """Leave the place where readers look for it."""
+        """Leave the place where readers look for it, if it is there."""
 
 
 class ClockCache:
@@ -28,64 +29,110 @@ class ClockCache:
     Readers never come here: they look where the thing itself has its place, in its table, and set
     ``used``. What was used since the clock's hand last passed is passed over once more. A thing
     that leaves by another way is forgotten.
+
+    An interruption may come at any moment, and use the cache itself. One that finds its own thread
+    in the midst of a change leaves the ring alone: what it would have admitted goes at once, and
+    what it forgets leaves with the next change. If it raises, the next change puts right what this
+    one left.
     """
 
     def __init__(self, limit: int, most: int | None = None):
         self.limit = limit
         self._most = most
-        self._ring: deque[Cached] = deque()
-        self._count = 0
-        self._lock = threading.Lock()
+        self._ring: OrderedDict[Cached, None] = OrderedDict()  # from the hand on
+        self._going: dict[Cached, None] = {}  # out of the ring, and perhaps not yet told so
+        self._forgotten: list[Cached] = []  # to leave the ring
+        self._settled = True
+        self._lock = threading.RLock()
+        # What threading.Condition asks every RLock, too; its type does not tell of it.
+        self._is_mine: Callable[[], bool] = self._lock._is_owned  # type: ignore[attr-defined]
         self.bytes = 0
         self.evictions = 0
 
     def __len__(self) -> int:
-        # One number, for who looks without the lock: the ring also has what is gone.
-        return self._count
+        return len(self._ring)
 
     def admit(self, item: Cached) -> None:
         """Take a new thing in, and let others go for it; one that is too large goes itself."""
-        evicted = []
+        if self._is_mine():
+            item.held = False
+            item.evict()
+            return
         with self._lock:
-            if item.held is not None:
-                return  # forgotten before it came
-            if item.charge > self.limit:
-                item.held = False
-                evicted.append(item)
-            else:
-                item.held = True
-                self._ring.append(item)
-                self._count += 1
-                self.bytes += item.charge
-            while self._is_full():
-                evicted += self._turn()
-        for each in evicted:
-            each.evict()
+            self._settle()
+            self._settled = False
+            if item.held is None:  # else it was forgotten before it came
+                self._take_in(item)
+                while self._is_full():
+                    self._turn()
+            self._settled = True
+        self._tell()
 
     def forget(self, item: Cached) -> None:
         """Give back the bytes of a thing that nobody will look for any more."""
-        with self._lock:
-            if item.held:
-                self.bytes -= item.charge
-                self._count -= 1
+        if self._is_mine():
             item.held = False
-            if len(self._ring) > 2 * self._count:
-                self._ring = deque(each for each in self._ring if each.held)
+            self._forgotten.append(item)
+            return
+        with self._lock:
+            self._settle()
+            self._settled = False
+            self._remove(item)
+            self._settled = True
+
+    def clear(self) -> None:
+        """Forget all that is in."""
+        with self._lock:
+            items = (*self._ring, *self._going)
+        for item in items:
+            self.forget(item)
+        self._going.clear()
+
+    def _take_in(self, item: Cached) -> None:
+        if item.charge > self.limit:
+            self._going[item] = None
+            item.held = False
+        else:
+            self._ring[item] = None
+            self.bytes += item.charge
+            item.held = True
+
+    def _remove(self, item: Cached) -> None:
+        item.held = False
+        if item in self._ring:
+            del self._ring[item]
+            self.bytes -= item.charge
 
     def _is_full(self) -> bool:
         return self.bytes > self.limit or (self._most is not None and len(self) > self._most)
 
-    def _turn(self) -> list[Cached]:
-        """Move the hand by one; what has to go for it."""
-        item = self._ring.popleft()
-        if not item.held:
-            return []
-        if item.used:
+    def _turn(self) -> None:
+        """Move the hand by one; what has to go for it is going."""
+        item = next(iter(self._ring))
+        if item.held and item.used:
             item.used = False
-            self._ring.append(item)
-            return []
-        self.bytes -= item.charge
-        self._count -= 1
-        item.held = False
-        self.evictions += 1
-        return [item]
+            self._ring.move_to_end(item)
+            return
+        if item.held is not False:
+            self._going[item] = None
+            self.evictions += 1
+        self._remove(item)
+
+    def _tell(self) -> None:
+        """Evict what is going; what an interruption keeps from it goes with the next one."""
+        for item in tuple(self._going):
+            item.evict()
+            self._going.pop(item, None)
+
+    def _settle(self) -> None:
+        """Put right what interruptions left: the ring is true, and ``bytes`` is counted anew."""
+        if self._settled and not self._forgotten:
+            return
+        self._settled = False
+        known = len(self._forgotten)
+        for item in tuple(self._ring):
+            if item.held is False:
+                del self._ring[item]
+        self.bytes = sum(item.charge for item in self._ring)
+        del self._forgotten[:known]
+        self._settled = True

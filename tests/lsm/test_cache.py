@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ import lsm
 from lsm.cache import ClockCache
 from tests.effort import examples
 from tests.lsm.crew import PATIENCE, Crew
+from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, interrupted_at, points
 from tests.lsm.simulated import SimulatedStorage
 
 
@@ -27,6 +30,7 @@ class Item:
     used: bool = False
     held: bool | None = None
     evicted: int = 0
+    forgotten: bool = False
 
     def evict(self) -> None:
         self.evicted += 1
@@ -136,7 +140,7 @@ def test_what_is_forgotten_is_not_told_and_costs_nothing() -> None:
         cache.forget(item)
     assert (cache.bytes, len(cache)) == (1, 1)
     assert sum(item.evicted for item in items) == 0
-    assert len(cache._ring) <= 2, "places of what is forgotten are not kept"
+    assert len(cache._ring) == 1, "places of what is forgotten are not kept"
 
 
 def test_what_is_forgotten_before_it_comes_is_not_admitted() -> None:
@@ -173,6 +177,83 @@ def test_two_that_miss_the_same_block_leave_nothing_of_a_dropped_table() -> None
                 crew.start(db.get, b"key")
         tables.drop(placed.number)
         assert (len(tables.blocks), tables.blocks.bytes) == (0, 0)
+
+
+def filled(charges: Iterable[int] = (9, 9, 4, 4, 2)) -> tuple[ClockCache, list[Item]]:
+    """A cache whose limits the next admission passes, and what it has admitted."""
+    cache, items = ClockCache(28, 5), [Item(charge) for charge in charges]
+    for number, item in enumerate(items):
+        cache.admit(item)
+        item.used = number in (0, 3)
+    return cache, items
+
+
+def check_settled(cache: ClockCache, items: list[Item]) -> None:
+    """With the next admission the limits hold, and nothing is where it cannot be evicted."""
+    items.append(Item(1))
+    cache.admit(items[-1])
+    inside = list(cache._ring)
+    assert cache.bytes == sum(item.charge for item in inside) <= 28
+    assert len(cache) == len(inside) <= 5
+    for item in items:
+        assert (item in inside) == bool(item.held)
+        assert item.evicted or item.forgotten or item.held is not False
+        assert not (item.held and item.evicted)
+
+
+def changes(cache: ClockCache, items: list[Item]) -> dict[str, Callable[[], None]]:
+    """What can be done with it."""
+
+    def admit(charge: int) -> None:
+        items.append(Item(charge))
+        cache.admit(items[-1])
+
+    def forget(item: Item) -> None:
+        item.forgotten = True
+        cache.forget(item)
+
+    return {
+        "small": lambda: admit(2),
+        "large": lambda: admit(25),
+        "too large": lambda: admit(29),
+        "forget": lambda: forget(items[1]),
+        "forget the next": lambda: forget(items[2]),
+    }
+
+
+CHANGES = list(changes(ClockCache(0), []))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_after_an_interruption_at_any_point_its_limits_hold_again(change: str) -> None:
+    for number in range(points(changes(*filled())[change])):
+        cache, items = filled()
+        outcome = interrupted_at(number, changes(cache, items)[change])
+        assert isinstance(outcome.raised, KeyboardInterrupt)
+        check_settled(cache, items)
+
+
+@pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
+@pytest.mark.parametrize("nested", CHANGES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_whoever_interrupts_a_change_may_change_it_too(
+    change: str, nested: str, kind: Kind
+) -> None:
+    for number in range(points(changes(*filled())[change], kind)):
+        cache, items = filled()
+        do = changes(cache, items)
+        outcome = interrupted_at(number, do[change], call=do[nested], kind=kind)
+        assert outcome.raised is None
+        check_settled(cache, items)
+
+
+def test_clearing_that_was_interrupted_is_done_when_it_is_tried_again() -> None:
+    for number in range(points(filled()[0].clear)):
+        cache, items = filled()
+        interrupted_at(number, cache.clear)
+        cache.clear()
+        assert (len(cache), cache.bytes) == (0, 0)
+        assert not any(item.held for item in items)
 
 
 def test_a_limit_of_items_holds_without_bytes() -> None:
