@@ -66,19 +66,22 @@ class ClockCache:
                 while self._is_full():
                     self._turn()
             self._settled = True
+            self._settle()
         self._tell()
 
     def forget(self, item: Cached) -> None:
         """Give back the bytes of a thing that nobody will look for any more."""
         if self._is_mine():
             item.held = False
-            self._forgotten.append(item)
+            if item in self._ring:
+                self._forgotten.append(item)
             return
         with self._lock:
             self._settle()
             self._settled = False
             self._remove(item)
             self._settled = True
+            self._settle()
 
     def clear(self) -> None:
         """Forget all that is in."""

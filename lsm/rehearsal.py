@@ -11,7 +11,7 @@ import tempfile
 from typing import IO
 
 from lsm.errors import IOError
-from lsm.storage import Data, Lock, Mapped, Storage, WritableFile
+from lsm.storage import Data, Lock, Mapped, Placed, Storage, WritableFile
 
 
 class Rehearsal(Storage):
@@ -106,9 +106,11 @@ class _Draft:
     def __del__(self) -> None:
         self._file.close()
 
-    def append(self, data: Data) -> None:
+    def append(self, data: Data | Placed) -> None:
         if self._is_closed:
             raise ValueError(f"{self.path} is closed")
+        if isinstance(data, Placed):
+            raise TypeError(f"{self.path} is a draft of a table or a manifest, and no log")
         try:
             self._file.write(data)
         except OSError as error:

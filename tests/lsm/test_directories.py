@@ -26,8 +26,8 @@ from lsm.errors import (
 )
 from lsm.repair import repair
 from tests.effort import by_effort
-from tests.lsm.stumbling import at_step, fails_at, interrupt
 from tests.lsm.simulated import SimulatedStorage
+from tests.lsm.stumbling import at_step, fails_at, interrupt
 
 Contents = dict[str, bytes | None]
 
