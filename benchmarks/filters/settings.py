@@ -61,6 +61,7 @@ SIZES = {
         many_strangers=200_000,
         timed_keys=20_000,
         slow_keys=5_000,
+        memory_from=1_000_000,
         sweep_keys=20_000,
         at_least_seconds=0.001,
     ),
