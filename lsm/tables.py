@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,7 @@ class CachedBlock:
     __slots__ = ("block", "charge", "held", "number", "owner", "used")
 
     def __init__(self, owner: OpenTable, number: int, block: Block):
-        self.owner = owner
+        self.owner = owner.reference
         self.number = number
         self.block = block
         self.charge = block.charge
@@ -60,47 +61,87 @@ class CachedBlock:
 
     def evict(self) -> None:
         """Leave the table."""
-        if self.owner.blocks[self.number] is self:
-            self.owner.blocks[self.number] = None
+        owner = self.owner()
+        if owner is not None:
+            blocks = owner.blocks
+            if blocks[self.number] is self:
+                blocks[self.number] = None
 
 
 class OpenTable:
-    """A table with its index, the blocks that are cached, and its filter once it was asked."""
+    """A table with its index, the blocks that are cached, and its filter once it was asked.
 
-    __slots__ = ("blocks", "charge", "file", "filter", "held", "owner", "table", "used")
+    What is cached of it holds it by ``reference`` only, so that its file is given back as soon as
+    it has left the cache and nobody reads it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "blocks",
+        "charge",
+        "file",
+        "filter",
+        "held",
+        "owner",
+        "reference",
+        "table",
+        "used",
+    )
 
     def __init__(self, owner: Tables, file: TableFile, table: Table):
         self.owner = owner
         self.file = file
         self.table = table
+        self.reference = weakref.ref(self)
         self.blocks: list[CachedBlock | None] = [None] * len(table.index_keys)
         self.filter: LoadedFilter | None = None
         self.charge = table.charge
         self.used = False
         self.held: bool | None = None
 
-    def is_closed(self) -> bool:
-        """Whether it has left the cache: nothing of it is to be kept any more."""
-        return self.held is False
-
     def evict(self) -> None:
         """Close, when the last reader has let go of it, and give back what was cached of it."""
-        if self.file.opened is self:
-            self.file.opened = None
         self.owner.release(self)
 
 
+class _FilterPlace:
+    """Where a table's filter is, as the filter knows it: without holding the table."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: OpenTable):
+        self._table = table.reference
+
+    @property
+    def filter(self) -> LoadedFilter | None:
+        table = self._table()
+        return None if table is None else table.filter
+
+    @filter.setter
+    def filter(self, loaded: LoadedFilter | None) -> None:
+        table = self._table()
+        if table is not None:
+            table.filter = loaded
+
+
 class Tables:
-    """Opens tables of one directory, and keeps what is read of them within the options' limits."""
+    """Opens tables of one directory, and keeps what is read of them within the options' limits.
+
+    Tables and blocks are read without a lock, by as many threads as want them at a time, admitted
+    to their caches, and then put in their places, each by one step: what is interrupted before is
+    in no place, and what is in a place is in a cache that can evict it.
+    """
 
     def __init__(self, storage: Storage, directory: str, options: Options, comparator: Comparator):
         self._storage = storage
         self._directory = directory
         self._comparator = comparator
         self._paranoid = options.paranoid_checks
-        self._opening = threading.Lock()
-        self._placing = threading.Lock()
-        self._open: dict[int, OpenTable] = {}
+        # For the moment of putting something in its place, or taking it out; nothing in between
+        # can be interrupted.
+        self._placing = threading.RLock()
+        self._alive: set[weakref.ref[OpenTable]] = set()  # in the cache, or read by somebody
+        self._closed: str | None = None
         self._complained: set[int] = set()
         self._counters: dict[tuple[int, str], Counters] = {}
         self.open_tables = ClockCache(options.table_cache_size, options.max_open_files)
@@ -114,16 +155,28 @@ class Tables:
 
     def open(self, file: TableFile) -> OpenTable:
         """The open table of a file; CorruptionError if it is missing or no table."""
-        with self._opening:
-            opened = file.opened
-            if opened is not None:
-                return opened
-            opened = OpenTable(self, file, self._read(file))
-            file.opened = opened
-            self._open[file.number] = opened
-            self.table_misses += 1
-        self.open_tables.admit(opened)
-        return opened
+        placed = file.opened
+        if placed is not None:
+            return placed
+        self._check_open()
+        opened = OpenTable(self, file, self._read(file))
+        self._alive.add(weakref.ref(opened, self._alive.discard))
+        self.table_misses += 1
+        try:
+            self.open_tables.admit(opened)
+            with self._placing:
+                if opened.held and file.opened is None:
+                    file.opened = opened
+            placed = file.opened
+            if placed is not opened:  # somebody else has opened it, too, or it has left already
+                self.open_tables.forget(opened)
+        except BaseException:
+            self._let_go(opened)
+            raise
+        if self._closed is not None:  # who closes has seen this table, or is seen here
+            self._shut(opened)
+            self._check_open()
+        return opened if placed is None else placed
 
     def block(self, opened: OpenTable, number: int, fill_cache: bool = True) -> Block:
         """A data block, from the cache or read and checked."""
@@ -131,38 +184,53 @@ class Tables:
         if cached is not None:
             cached.used = True
             return cached.block
-        block = opened.table.block(number)
+        self._check_open()
+        try:
+            block = opened.table.block(number)
+        except ValueError:  # the mapping's, if it was closed just now
+            self._check_open()
+            raise
         self.block_misses += 1
-        if fill_cache and not opened.is_closed():  # of a closed table nothing is kept
+        if fill_cache and opened.held:  # of a closed table nothing is kept
             self._keep(opened, CachedBlock(opened, number, block))
         return block
 
     def _keep(self, opened: OpenTable, cached: CachedBlock) -> None:
-        with self._placing:
-            if opened.blocks[cached.number] is not None:
-                return  # somebody else has read it, too
-            opened.blocks[cached.number] = cached
+        number = cached.number
         self.blocks.admit(cached)
-        if opened.is_closed():
+        with self._placing:
+            if opened.held and cached.held and opened.blocks[number] is None:
+                opened.blocks[number] = cached
+        if opened.blocks[number] is not cached:  # as for tables
             self.blocks.forget(cached)
 
     def load_filter(self, opened: OpenTable) -> LoadedFilter:
         """The table's filter, read, checked and opened."""
-        with self._opening:
-            if opened.filter is not None:
-                return opened.filter
-            if self.use_filters:
-                loaded = loaded_filter.load(opened.table, paranoid=self._paranoid)
-            else:
-                loaded = LoadedFilter(FilterInfo("none"))
-            self.filter_misses += 1
-            loaded.owner = opened
-            opened.filter = loaded
-        if loaded.charge and not opened.is_closed():  # of a closed table nothing is kept
+        placed = opened.filter
+        if placed is not None:
+            return placed
+        loaded = self._load_filter(opened)
+        loaded.owner = _FilterPlace(opened)
+        self.filter_misses += 1
+        if loaded.charge:
             self.filters.admit(loaded)
-            if opened.is_closed():
-                self.filters.forget(loaded)
-        return loaded
+        with self._placing:
+            if opened.held and loaded.held is not False and opened.filter is None:
+                opened.filter = loaded
+        placed = opened.filter
+        if placed is not loaded:
+            self.filters.forget(loaded)
+        return loaded if placed is None else placed
+
+    def _load_filter(self, opened: OpenTable) -> LoadedFilter:
+        if not self.use_filters:
+            return LoadedFilter(FilterInfo("none"))
+        self._check_open()
+        try:
+            return loaded_filter.load(opened.table, paranoid=self._paranoid)
+        except ValueError:
+            self._check_open()
+            raise
 
     def counters(self, placed: PlacedTable, loaded: LoadedFilter) -> Counters:
         """The counters of a table where it is placed now."""
@@ -206,24 +274,56 @@ class Tables:
         return failed
 
     def drop(self, number: int) -> None:
-        """Close the table of a file that was removed."""
-        opened = self._open.get(number)
-        if opened is not None:
-            self.open_tables.forget(opened)
-            opened.evict()
+        """Close the table of a file that was removed, when the last reader has let go of it."""
+        for opened in self._all():
+            if opened.file.number == number:
+                self._let_go(opened)
 
     def close(self) -> None:
         """Placeholder until tables can be closed."""
 
     def release(self, opened: OpenTable) -> None:
-        """Give back what is cached of a table that is closed."""
-        if self._open.get(opened.file.number) is opened:
-            del self._open[opened.file.number]
-        if opened.filter is not None:
-            self.filters.forget(opened.filter)
-        for cached in list(opened.blocks):
+        """Take a table that left the cache out of its place, and give back what is cached of it."""
+        file = opened.file
+        empty: list[CachedBlock | None] = [None] * len(opened.blocks)
+        with self._placing:
+            if file.opened is opened:
+                file.opened = None
+            blocks, opened.blocks = opened.blocks, empty
+            loaded, opened.filter = opened.filter, None
+        if loaded is not None:
+            self.filters.forget(loaded)
+        for cached in blocks:
             if cached is not None:
                 self.blocks.forget(cached)
+
+    def close(self, reason: str = "Database is closed") -> None:
+        """Give back all files, whoever reads: from now on that is a RuntimeError with this reason.
+
+        What an interruption kept this from is done when it is called again.
+        """
+        self._closed = reason
+        for opened in self._all():
+            self._shut(opened)
+        for cache in (self.open_tables, self.blocks, self.filters):
+            cache.clear()
+
+    def _all(self) -> list[OpenTable]:
+        """The tables that are in the cache, and those that somebody reads."""
+        tables = (reference() for reference in tuple(self._alive))
+        return [opened for opened in tables if opened is not None]
+
+    def _let_go(self, opened: OpenTable) -> None:
+        self.open_tables.forget(opened)
+        self.release(opened)
+
+    def _shut(self, opened: OpenTable) -> None:
+        self._let_go(opened)
+        opened.table.mapped.close()
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise RuntimeError(self._closed)
 
     def ascending(
         self, tables: Sequence[PlacedTable], start: OrderedKey | None, fill_cache: bool
@@ -285,9 +385,13 @@ def open_table(storage: Storage, directory: str, file: TableFile, comparator: Co
             f"{path}: this table is missing, and the manifest says it is part of the database; "
             "bring it back from a copy, or let lsm.repair_db() go on without its entries"
         ) from error
-    if len(mapped.data) != file.size:
-        raise CorruptionError(
-            f"{path}: has {len(mapped.data)} bytes, and the manifest says {file.size}; "
-            "lsm.repair_db() keeps what can still be read"
-        )
-    return Table(path, mapped, comparator)
+    try:
+        if len(mapped.data) != file.size:
+            raise CorruptionError(
+                f"{path}: has {len(mapped.data)} bytes, and the manifest says {file.size}; "
+                "lsm.repair_db() keeps what can still be read"
+            )
+        return Table(path, mapped, comparator)
+    except BaseException:
+        mapped.close()  # whoever keeps the error keeps its frames
+        raise
