@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from lsm.view import View
 
 
-@attrs.frozen
-class Edge:
+class Edge(NamedTuple):
     """A key at which something begins or ends, and whether it is included."""
 
     key: OrderedKey
@@ -72,90 +71,119 @@ class Source:
         return merge.descending(runs)
 
 
-class Cursor:
-    """A stretch of visible entries, and the way to the stretches on both sides of it.
+class Window:
+    """A stretch of visible entries, and the way on from both of its ends.
 
-    ``keys`` and ``values`` are what is visible of the current window within the bounds. ``right``
-    and ``left`` replace it by the next one that has anything, or leave it and say that there is
-    none. The ``place_`` methods leave an empty window from which to go either way.
+    ``at`` is where its iterator stands among ``items``, what it makes of the entries. One that
+    was only placed is empty, and the entries begin on either side of it. A walk that leads on from
+    an end is there once it was begun.
     """
 
-    __slots__ = ("_ascending", "_descending", "_left", "_right", "_source", "keys", "values")
+    __slots__ = ("ascending", "at", "descending", "end", "items", "keys", "left", "right", "values")
+
+    def __init__(
+        self, keys: list[OrderedKey], values: list[bytes], left: _Start, right: _Start
+    ) -> None:
+        self.keys = keys
+        self.values = values
+        self.left = left
+        self.right = right
+        self.ascending: Iterator[list[Entry]] | None = None
+        self.descending: Iterator[list[Entry]] | None = None
+        self.items: list[Any] = []
+        self.at = 0
+        self.end = len(keys)
+
+
+class Cursor:
+    """Finds windows: where to begin, and the next ones with any entries on both sides of one.
+
+    All that an iterator knows of its place is in ``window``, which is replaced as a whole: a step
+    that raises leaves it as it was, and the walk it had begun is begun anew by the next step.
+    """
+
+    __slots__ = ("_source", "window")
 
     def __init__(self, source: Source):
         self._source = source
-        self.place_before()
+        self.window = self.before()
 
-    def place_before(self) -> None:
-        """Stand before the first entry."""
-        self._place(left=_SEEN, right=self._source.low)
+    def before(self) -> Window:
+        """A place before the first entry."""
+        return Window([], [], left=_SEEN, right=self._source.low)
 
-    def place_after(self) -> None:
-        """Stand behind the last entry."""
-        self._place(left=self._source.high, right=_SEEN)
+    def behind(self) -> Window:
+        """A place behind the last entry."""
+        return Window([], [], left=self._source.high, right=_SEEN)
 
-    def place_at(self, key: OrderedKey) -> None:
-        """Stand before the first entry from this key on."""
+    def place_of(self, key: OrderedKey) -> Window:
+        """A place before the first entry from this key on."""
         source = self._source
         if source.low is not None and not source.low.key < key:
-            self.place_before()
-        elif source.high is not None and source.high.key < key:
-            self.place_after()
-        else:
-            self._place(left=Edge(key, False), right=Edge(key, True))
+            return self.before()
+        if source.high is not None and source.high.key < key:
+            return self.behind()
+        return Window([], [], left=Edge(key, False), right=Edge(key, True))
 
-    def _place(self, left: _Start, right: _Start) -> None:
-        self._left, self._right = left, right
-        self._ascending: Iterator[list[Entry]] | None = None
-        self._descending: Iterator[list[Entry]] | None = None
-        self.keys: list[OrderedKey] = []
-        self.values: list[bytes] = []
-
-    def right(self) -> bool:
-        """Go on to the next window that has anything."""
-        source, edge = self._source, self._right
+    def right_of(self, window: Window) -> Window | None:
+        """The next window that has anything, or None."""
+        source, edge = self._source, window.right
+        walk, window.ascending = window.ascending, None  # it goes on from here once, or not at all
         while edge is not _SEEN:
-            if self._ascending is None:
-                self._ascending = source.ascending(None if edge is None else edge.key)
-            window = next(self._ascending, None)
-            if window is None:
-                self._right = _SEEN
-                return False
-            keys, values = visible(window, source.oldest)
+            if walk is None:
+                walk = source.ascending(None if edge is None else edge.key)
+            entries = next(walk, None)
+            if entries is None:
+                break
+            keys, values = visible(entries, source.oldest)
             begin = 0 if edge is None else _first_from(keys, edge)
             end = len(keys) if source.high is None else _end_at(keys, source.high)
-            last = window[-1][0]
+            last = entries[-1][0]
             is_last = source.high is not None and not last < source.high.key
-            edge = self._right = _SEEN if is_last else Edge(last, False)
+            edge = _SEEN if is_last else Edge(last, False)
             if begin < end:
-                self.keys, self.values = keys[begin:end], values[begin:end]
-                self._left = Edge(self.keys[0], False)
-                self._descending = None
-                return True
-        return False
+                left = Edge(keys[begin], False)
+                found = Window(keys[begin:end], values[begin:end], left, edge)
+                found.ascending = walk
+                return found
+        window.right = _SEEN
+        return None
 
-    def left(self) -> bool:
-        """Go back to the window before that has anything."""
-        source, edge = self._source, self._left
+    def left_of(self, window: Window) -> Window | None:
+        """The window before that has anything, or None."""
+        source, edge = self._source, window.left
+        walk, window.descending = window.descending, None
         while edge is not _SEEN:
-            if self._descending is None:
-                self._descending = source.descending(None if edge is None else edge.key)
-            window = next(self._descending, None)
-            if window is None:
-                self._left = _SEEN
-                return False
-            keys, values = visible(window, source.oldest)
+            if walk is None:
+                walk = source.descending(None if edge is None else edge.key)
+            entries = next(walk, None)
+            if entries is None:
+                break
+            keys, values = visible(entries, source.oldest)
             begin = 0 if source.low is None else _first_from(keys, source.low)
             end = len(keys) if edge is None else _end_at(keys, edge)
-            first = window[0][0]
+            first = entries[0][0]
             is_first = source.low is not None and not source.low.key < first
-            edge = self._left = _SEEN if is_first else Edge(first, False)
+            edge = _SEEN if is_first else Edge(first, False)
             if begin < end:
-                self.keys, self.values = keys[begin:end], values[begin:end]
-                self._right = Edge(self.keys[-1], False)
-                self._ascending = None
-                return True
-        return False
+                right = Edge(keys[end - 1], False)
+                found = Window(keys[begin:end], values[begin:end], edge, right)
+                found.descending = walk
+                return found
+        window.left = _SEEN
+        return None
+
+
+class Closed(Cursor):
+    """Stands nowhere: the cursor of an iterator that is closed."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.window = Window([], [], left=_SEEN, right=_SEEN)
+
+
+CLOSED = Closed()
 
 
 def visible(window: list[Entry], oldest: int) -> tuple[list[OrderedKey], list[bytes]]:

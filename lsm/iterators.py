@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lsm.arguments import key_bytes
-from lsm.cursor import Cursor, Source
+from lsm.cursor import CLOSED, Cursor, Source, Window
 from lsm.errors import IteratorInvalidError
 
 if TYPE_CHECKING:
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 
 class Walker:
-    """What both kinds of iterators share: a cursor that can be closed, by the database too."""
+    """What both kinds of iterators share: a cursor that can be closed, by the database too.
+
+    What raises leaves an iterator where it stood, and can be tried again.
+    """
 
     __slots__ = ("__weakref__", "_comparator", "_cursor", "_keep", "_prefix", "_why_closed")
 
     def __init__(self, source: Source, comparator: Comparator, prefix: bytes, keep: object):
-        self._cursor: Cursor | None = Cursor(source)
+        self._cursor = Cursor(source)
         self._comparator = comparator
         self._prefix = prefix
         self._keep: object = keep  # the database, which stays open as long as this is in use
@@ -29,7 +32,7 @@ class Walker:
 
     def close(self) -> None:
         """Let go of what is read; every further use but this one is a RuntimeError."""
-        self._cursor = None
+        self._cursor = CLOSED
         self._keep = None
 
     def abandon(self, reason: str) -> None:
@@ -45,9 +48,25 @@ class Walker:
         return False
 
     def _open(self) -> Cursor:
-        if self._cursor is None:
+        cursor = self._cursor
+        if cursor is CLOSED:
             raise RuntimeError(self._why_closed)
-        return self._cursor
+        return cursor
+
+    def _found(self, find: Callable[[Window], Window | None], window: Window) -> Window | None:
+        """The window that the cursor finds on one side of another, with its items."""
+        try:
+            found = find(window)
+        except Exception:
+            self._open()  # if it was closed meanwhile, that is why
+            raise
+        if found is not None:
+            found.items = self._items_of(found)
+        return found
+
+    def _items_of(self, window: Window) -> list[Any]:
+        """What there is to give of a window's entries."""
+        raise NotImplementedError
 
     def _ordered(self, key: Buffer) -> Any:
         whole = self._prefix + key_bytes("target", key)
@@ -70,7 +89,7 @@ class Iterator(Walker):
     end, and ``next()`` and ``prev()`` change places.
     """
 
-    __slots__ = ("_at", "_include_key", "_include_value", "_items", "_reverse")
+    __slots__ = ("_include_key", "_include_value", "_reverse")
 
     def __init__(
         self,
@@ -87,154 +106,183 @@ class Iterator(Walker):
         self._reverse = reverse
         self._include_key = include_key
         self._include_value = include_value
-        self._items: list[Any] = []
-        self._at = 0
         if reverse:
             self.seek_to_stop()
 
     def __iter__(self) -> Self:
         return self
 
+    # A step within a window is one attribute set, and no call comes between it and the return: an
+    # interruption finds it taken, and its item given, or neither.
+
     def __next__(self) -> Any:
-        if self._reverse:
-            return self._step_left()
-        at = self._at
-        if at < len(self._items):
-            self._at = at + 1
-            return self._items[at]
-        return self._step_right()
+        while True:
+            window = self._cursor.window
+            at = window.at
+            if self._reverse:
+                if at > 0:
+                    window.at = at = at - 1
+                    return window.items[at]
+                self._enter_left(window)
+            else:
+                if at < window.end:
+                    window.at = at + 1
+                    return window.items[at]
+                self._enter_right(window)
 
     def prev(self) -> Any:
         """The entry before; StopIteration at the start of the range."""
-        return self._step_right() if self._reverse else self._step_left()
+        while True:
+            window = self._cursor.window
+            at = window.at
+            if self._reverse:
+                if at < window.end:
+                    window.at = at + 1
+                    return window.items[at]
+                self._enter_right(window)
+            else:
+                if at > 0:
+                    window.at = at = at - 1
+                    return window.items[at]
+                self._enter_left(window)
 
     def seek_to_start(self) -> None:
         """Stand before the first entry of the range."""
-        self._open().place_before()
-        self._forget()
+        cursor = self._open()
+        cursor.window = cursor.before()
 
     def seek_to_stop(self) -> None:
         """Stand behind the last entry of the range."""
-        self._open().place_after()
-        self._forget()
+        cursor = self._open()
+        cursor.window = cursor.behind()
 
     def seek(self, target: Buffer) -> None:
         """Stand before the first entry of the range from this key on."""
         ordered = self._ordered(target)
-        self._open().place_at(ordered)
-        self._forget()
-        if self._open().right():  # read at once, so that this is where damage shows
-            self._show()
-
-    def close(self) -> None:
-        """Let go of what is read; every further use but this one is a RuntimeError."""
-        super().close()
-        self._forget()
-
-    def _forget(self) -> None:
-        self._items, self._at = [], 0
-
-    def _step_right(self) -> Any:
-        if self._at >= len(self._items):
-            if not self._open().right():
-                raise StopIteration
-            self._show()
-            self._at = 0
-        item = self._items[self._at]
-        self._at += 1
-        return item
-
-    def _step_left(self) -> Any:
-        if self._at == 0:
-            if not self._open().left():
-                raise StopIteration
-            self._show()
-            self._at = len(self._items)
-        self._at -= 1
-        return self._items[self._at]
-
-    def _show(self) -> None:
-        """Make the items of the cursor's window."""
         cursor = self._open()
+        place = cursor.place_of(ordered)
+        found = self._found(cursor.right_of, place)  # at once, so that this is where damage shows
+        cursor.window = place if found is None else found
+
+    def _enter_right(self, window: Window) -> None:
+        """Go on from a window's end, unless that was left meanwhile."""
+        cursor = self._open()
+        found = self._found(cursor.right_of, window)
+        if cursor.window is window and window.at == window.end:
+            if found is None:
+                raise StopIteration
+            cursor.window = found
+
+    def _enter_left(self, window: Window) -> None:
+        """Go on from a window's beginning, unless that was left meanwhile."""
+        cursor = self._open()
+        found = self._found(cursor.left_of, window)
+        if cursor.window is window and window.at == 0:
+            if found is None:
+                raise StopIteration
+            found.at = found.end
+            cursor.window = found
+
+    def _items_of(self, window: Window) -> list[Any]:
         if self._include_key and self._include_value:
-            self._items = list(zip(self._outer_keys(cursor.keys), cursor.values, strict=True))
-        elif self._include_key:
-            self._items = self._outer_keys(cursor.keys)
-        elif self._include_value:
-            self._items = cursor.values
-        else:
-            self._items = [None] * len(cursor.keys)
+            return list(zip(self._outer_keys(window.keys), window.values, strict=True))
+        if self._include_key:
+            return self._outer_keys(window.keys)
+        return window.values if self._include_value else [None] * window.end
 
 
 class RawIterator(Walker):
     """LevelDB's own kind of iterator: it stands at an entry, or is not valid."""
 
-    __slots__ = ("_at", "_keys")
-
-    def __init__(self, source: Source, comparator: Comparator, prefix: bytes, keep: object):
-        super().__init__(source, comparator, prefix, keep)
-        self._keys: list[bytes] = []
-        self._at = -1
+    __slots__ = ()
 
     def valid(self) -> bool:
         """Whether it stands at an entry."""
-        self._open()
-        return self._at >= 0
+        window = self._open().window
+        return 0 <= window.at < window.end
 
     def seek_to_first(self) -> None:
         """Stand at the first entry, if there is one."""
-        self._open().place_before()
-        self._enter(self._open().right, at_end=False)
+        self._enter_right(self._open().before())
 
     def seek_to_last(self) -> None:
         """Stand at the last entry, if there is one."""
-        self._open().place_after()
-        self._enter(self._open().left, at_end=True)
+        self._enter_left(self._open().behind())
 
     def seek(self, target: Buffer) -> None:
         """Stand at the first entry from this key on, if there is one."""
         ordered = self._ordered(target)
-        self._open().place_at(ordered)
-        self._enter(self._open().right, at_end=False)
+        self._enter_right(self._open().place_of(ordered))
 
     def next(self) -> None:
         """Step to the entry behind; not valid any more after the last one."""
-        self._check_valid()
-        if self._at + 1 < len(self._keys):
-            self._at += 1
+        window = self._cursor.window
+        at = window.at + 1
+        if at < window.end:
+            window.at = at
+        elif at == window.end:
+            self._enter_right(window)
         else:
-            self._enter(self._open().right, at_end=False)
+            raise self._nowhere()
 
     def prev(self) -> None:
         """Step to the entry before; not valid any more before the first one."""
-        self._check_valid()
-        if self._at > 0:
-            self._at -= 1
+        window = self._cursor.window
+        at = window.at
+        if 0 < at < window.end:
+            window.at = at - 1
+        elif 0 == at < window.end:
+            self._enter_left(window)
         else:
-            self._enter(self._open().left, at_end=True)
+            raise self._nowhere()
 
     def key(self) -> bytes:
         """The entry's key; IteratorInvalidError if there is no entry here."""
-        self._check_valid()
-        return self._keys[self._at]
+        window = self._cursor.window
+        at = window.at
+        if 0 <= at < window.end:
+            key: bytes = window.items[at]
+            return key
+        raise self._nowhere()
 
     def value(self) -> bytes:
         """The entry's value; IteratorInvalidError if there is no entry here."""
-        cursor = self._check_valid()
-        return cursor.values[self._at]
+        window = self._cursor.window
+        at = window.at
+        if 0 <= at < window.end:
+            return window.values[at]
+        raise self._nowhere()
 
     def item(self) -> tuple[bytes, bytes]:
         """The entry's key and value; IteratorInvalidError if there is no entry here."""
-        return self.key(), self.value()
+        window = self._cursor.window
+        at = window.at
+        if 0 <= at < window.end:
+            return window.items[at], window.values[at]
+        raise self._nowhere()
 
-    def _enter(self, step: Callable[[], bool], *, at_end: bool) -> None:
-        self._at = -1
-        if step():
-            self._keys = self._outer_keys(self._open().keys)
-            self._at = len(self._keys) - 1 if at_end else 0
-
-    def _check_valid(self) -> Cursor:
+    def _enter_right(self, window: Window) -> None:
+        """Stand at the first entry on the right of a window; nowhere if there is none."""
         cursor = self._open()
-        if self._at < 0:
-            raise IteratorInvalidError
-        return cursor
+        found = self._found(cursor.right_of, window)
+        if found is None:
+            found = Window([], [], window.left, window.right)
+        cursor.window = found
+
+    def _enter_left(self, window: Window) -> None:
+        """Stand at the last entry on the left of a window; nowhere if there is none."""
+        cursor = self._open()
+        found = self._found(cursor.left_of, window)
+        if found is None:
+            found = Window([], [], window.left, window.right)
+        else:
+            found.at = found.end - 1
+        cursor.window = found
+
+    def _items_of(self, window: Window) -> list[Any]:
+        return self._outer_keys(window.keys)
+
+    def _nowhere(self) -> Exception:
+        """Why there is no entry to be asked for."""
+        self._open()
+        return IteratorInvalidError()

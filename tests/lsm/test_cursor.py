@@ -75,26 +75,51 @@ def walk(cursor: Cursor, entries: list[Item], rng: random.Random) -> None:
     for _ in range(40):
         step = rng.randrange(7)
         if step == 0:
-            cursor.place_before()
+            cursor.window = cursor.before()
             begin = end = 0
         elif step == 1:
-            cursor.place_after()
+            cursor.window = cursor.behind()
             begin = end = len(entries)
         elif step == 2:
             key = b"%02d" % rng.randrange(62)
-            cursor.place_at(key)
+            cursor.window = cursor.place_of(key)
             begin = end = sum(each < key for each, _ in entries)
         elif step < 5:
-            moved = cursor.right()
-            assert moved == (end < len(entries))
-            if moved:
-                begin, end = end, end + len(cursor.keys)
+            found = cursor.right_of(cursor.window)
+            assert (found is not None) == (end < len(entries))
+            if found is not None:
+                cursor.window = found
+                begin, end = end, end + len(found.keys)
         else:
-            moved = cursor.left()
-            assert moved == (begin > 0)
-            if moved:
-                begin, end = begin - len(cursor.keys), begin
-        assert list(zip(cursor.keys, cursor.values, strict=True)) == entries[begin:end]
+            found = cursor.left_of(cursor.window)
+            assert (found is not None) == (begin > 0)
+            if found is not None:
+                cursor.window = found
+                begin, end = begin - len(found.keys), begin
+        window = cursor.window
+        assert list(zip(window.keys, window.values, strict=True)) == entries[begin:end]
+        assert window.end == len(window.keys)
+
+
+def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Random) -> None:
+    """As after an interruption between the two: the walk goes on from where the cursor stands."""
+    for _ in range(30):
+        held, written = memtables(rng, 2)
+        tables = Tables(SimulatedStorage(), "db", Options(), BYTEWISE)
+        cursor = Cursor(Source(View(held, Version.empty()), tables, rank(len(written) + 1)))
+        cursor.window = cursor.place_of(b"%02d" % rng.randrange(60))
+        for _ in range(12):
+            step = rng.choice((cursor.right_of, cursor.left_of))
+            found = step(cursor.window)
+            again = step(cursor.window)
+            assert (found is None) == (again is None)
+            if found is not None and again is not None:
+                # A walk that was begun anew may end its windows elsewhere.
+                least = min(found.end, again.end)
+                near = slice(least) if step == cursor.right_of else slice(-least, None)
+                assert found.keys[near] == again.keys[near]
+                assert found.values[near] == again.values[near]
+                cursor.window = rng.choice((found, again))
 
 
 def test_what_is_visible_depends_on_the_rank() -> None:
