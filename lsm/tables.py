@@ -279,9 +279,6 @@ class Tables:
             if opened.file.number == number:
                 self._let_go(opened)
 
-    def close(self) -> None:
-        """Placeholder until tables can be closed."""
-
     def release(self, opened: OpenTable) -> None:
         """Take a table that left the cache out of its place, and give back what is cached of it."""
         file = opened.file
