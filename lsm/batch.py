@@ -31,8 +31,9 @@ class WriteBatch:
     That is a promise about the database: no crash and no reader ever finds some of them. Which of
     them were collected is up to the program. As a context manager the batch writes itself at the
     end of the block; if an exception leaves the block, it writes what was collected until then, and
-    with ``transaction=True`` nothing. What is no ``Exception``, as a KeyboardInterrupt, never
-    writes anything. ``write`` keeps the operations, so that it can be called again.
+    with ``transaction=True`` nothing. What may come anywhere never writes anything: all that is no
+    ``Exception``, as a KeyboardInterrupt, and a MemoryError or RecursionError. ``write`` keeps the
+    operations, so that it can be called again.
     """
 
     __slots__ = ("_db", "_operations", "_prefix", "_size", "_sync", "_transaction")
@@ -101,7 +102,10 @@ class WriteBatch:
         traceback: TracebackType | None,
     ) -> None:
         self._db._check_open()
-        if kind is None or (issubclass(kind, Exception) and not self._transaction):
+        is_whole = kind is None or (
+            issubclass(kind, Exception) and not issubclass(kind, (MemoryError, RecursionError))
+        )
+        if is_whole and (kind is None or not self._transaction):
             self.write()
         self.clear()
 

@@ -346,6 +346,10 @@ class _LogFile(_File):
             os.ftruncate(self._raw.fileno(), length)
         self.size = length
 
+    def close(self) -> None:
+        with trying("close the file", self.path):
+            self._raw.close()
+
 
 def _sync(descriptor: int) -> None:
     """Return when the device has the file's bytes and its length."""

@@ -58,11 +58,19 @@ class WriteLog:
         """Finish the log before this one."""
         before = self._before
         if before is not None:
-            if not before._is_finished:
-                before.sync()
-                before._is_finished = True
+            before._finish()
             before.close()
             self._before = None
+
+    def _finish(self) -> None:
+        """Sync for the last time."""
+        try:
+            if not self._is_finished:
+                self.sync()
+        except ValueError:  # it is closed: by a write that came in between, and finished it first
+            if not self._is_finished:
+                raise
+        self._is_finished = True
 
     def sync(self) -> None:
         """Return when all records survive the loss of power. After a failure there is no retry."""

@@ -892,6 +892,38 @@ def test_an_interruption_is_for_the_thread_it_hits_and_not_for_those_it_took_alo
         assert list(db.iterator(include_value=False)) == list(found(storage.crash())) == names
 
 
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("times", [1, 2, 3])
+@patient
+def test_what_interruptions_have_left_of_a_write_is_carried_out_by_the_next_one(
+    storage: Hooked, times: int, when: str, sync: bool
+) -> None:
+    """The first one is dealt with by who was interrupted, unless another one comes in there."""
+    with empty_in(storage) as db:
+        db.put(b"a", b"1")
+        left = [None] * times
+
+        def interrupt(operation: str, path: str) -> None:
+            if operation == "append" and path.endswith(".log") and left:
+                left.pop()
+                raise Interruption
+
+        setattr(storage, when, interrupt)
+        with pytest.raises(Interruption):
+            db.put(b"a", b"2", sync=sync)
+        assert db.get(b"a") == (b"2" if times == 1 else b"1")
+        if left:
+            with pytest.raises(Interruption):
+                db.put(b"b", b"interrupted, too")
+        db.put(b"c", b"3")
+        assert db.stats().background_error is None
+        expected = contents(db)
+        assert (expected[b"a"], expected[b"c"]) == (b"2", b"3")
+        assert found(storage.kill()) == expected
+    assert found(storage) == expected
+
+
 ENGINE = str(Path(lsm.__file__).parent)
 
 

@@ -7,7 +7,6 @@ operation of the same database, as a signal handler or a finalizer may want it.
 from __future__ import annotations
 
 import gc
-import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -307,25 +306,4 @@ def test_closing_within_an_operation_hangs_nothing_and_loses_nothing(
             assert isinstance(outcome.raised, RuntimeError), outcome.raised
             assert "closed" in str(outcome.raised).lower()
         assert outcome.where is None or subject.db.closed
-        check_it_goes_on(subject)
-
-
-@patient
-def test_a_second_interruption_while_the_first_is_dealt_with_loses_nothing(
-    tmp_path: Path, rng: random.Random
-) -> None:
-    """It may leave a write that nobody has carried out; whoever comes next does."""
-    total = all_points("put synced", tmp_path / "db")
-    firsts = list(chosen(total, by_effort(6, 30, None), rng))
-    seconds = list(chosen(total, by_effort(6, 30, None), rng))
-    for first, second in itertools.product(firsts, seconds):
-        subject = Subject.made(tmp_path / f"at {first} {second}", count=5)
-
-        def interrupted(it: Subject = subject, first: int = first) -> None:
-            outcome = interrupted_at(first, lambda: it.write((b"new", b"1"), sync=True))
-            if outcome.raised is not None:
-                raise outcome.raised
-
-        outcome = interrupted_at(second, interrupted)
-        print(first, second, outcome.where)
         check_it_goes_on(subject)

@@ -197,8 +197,3 @@ def test_a_database_has_no_length_and_no_subscripts(digits: Any) -> None:
         len(digits)
     with pytest.raises(TypeError):
         digits[b"1"]
-
-
-def test_membership_is_that_of_pairs(digits: Any) -> None:
-    assert (b"1", b"value 1") in digits
-    assert b"1" not in digits

@@ -201,3 +201,40 @@ def test_a_database_that_is_refused_leaves_its_directory(api: ModuleType, tmp_pa
         api.DB(str(tmp_path / "db"))
     with api.DB(str(tmp_path / "db"), create_if_missing=True) as db:
         assert list(db) == []
+
+
+INTERRUPTIONS = [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, RecursionError]
+
+
+@pytest.mark.parametrize("interruption", INTERRUPTIONS)
+def test_a_block_that_is_interrupted_is_written_as_far_as_it_came(
+    api: ModuleType, db: Any, interruption: type[BaseException]
+) -> None:
+    """An interruption may come between any two operations of the block."""
+
+    def interrupted() -> None:
+        with db.write_batch() as batch:
+            batch.put(b"debit", b"")
+            raise interruption
+
+    with pytest.raises(interruption):
+        interrupted()
+    assert keys(db) == ([b"debit"] if is_quirky(api) else [])
+
+
+def test_membership_is_that_of_pairs_found_by_walking(api: ModuleType, digits: Any) -> None:
+    """What somebody asks who writes ``key in db`` is a lookup."""
+    asked = [digits]
+    if not is_quirky(api):
+        asked += [digits.snapshot(), digits.prefixed_db(b""), digits.prefixed_db(b"").snapshot()]
+        with pytest.raises(TypeError, match="key is bytes"):
+            (b"1", b"value 1") in digits  # noqa: B015 - it raises
+    digits.put(b"0", b"")  # an empty value is a value
+    for each in asked:
+        if is_quirky(api):
+            assert (b"1", b"value 1") in each
+            assert b"1" not in each
+        else:
+            assert b"1" in each
+            assert b"9" not in each
+    assert is_quirky(api) or (b"0" in digits and b"" not in digits)

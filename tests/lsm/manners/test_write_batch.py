@@ -88,10 +88,6 @@ def test_a_block_hands_out_the_batch_itself(db: Any) -> None:
         assert same is batch
 
 
-class Interruption(BaseException):
-    """What is not even an Exception."""
-
-
 def fail_within(batch: Any, error: type[BaseException]) -> None:
     """Put one key in the batch's block, and fail."""
     with batch:
@@ -99,18 +95,15 @@ def fail_within(batch: Any, error: type[BaseException]) -> None:
         raise error
 
 
-@pytest.mark.parametrize("error", [ValueError, Interruption])
-def test_an_error_in_a_block_does_not_keep_it_from_writing(
-    db: Any, error: type[BaseException]
-) -> None:
+def test_an_error_in_a_block_does_not_keep_it_from_writing(db: Any) -> None:
     batch = db.write_batch()
-    with pytest.raises(error):
-        fail_within(batch, error)
+    with pytest.raises(ValueError):  # noqa: PT011 - it has no words
+        fail_within(batch, ValueError)
     assert keys(db) == [b"before"]
     assert batch.approximate_size() == 12
 
 
-@pytest.mark.parametrize("error", [ValueError, Interruption])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_in_a_transaction_writes_nothing(db: Any, error: type[BaseException]) -> None:
     batch = db.write_batch(transaction=True)
     with pytest.raises(error):
