@@ -111,7 +111,7 @@ class FileLock:
             hold = self._hold
             if hold is not None:
                 hold.users.discard(self)
-                if not hold.users:
+                if not list(hold.users):  # its length may count one that was collected
                     hold.close()
 
     def take(self, path: str, shared: bool) -> None:

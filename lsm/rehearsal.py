@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import mmap
 import os
@@ -104,7 +105,8 @@ class _Draft:
         self._is_closed = False
 
     def __del__(self) -> None:
-        self._file.close()
+        with contextlib.suppress(AttributeError):  # where making the file was interrupted
+            self._file.close()
 
     def append(self, data: Data | Placed) -> None:
         if self._is_closed:
