@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 # What an index entry costs: a key object, a rank, a handle and their places in three lists.
 _INDEX_OVERHEAD = 260
+_USUAL_KEY = 64  # which that has room for
 
 
 class Table:
     """An open table. Every block is checked against its checksum when it enters memory."""
 
     __slots__ = (
+        "_long_key_bytes",
         "comparator",
         "index_handles",
         "index_keys",
@@ -55,6 +57,7 @@ class Table:
         self.index_keys: list[OrderedKey] = []
         self.index_ranks: list[int] = []
         self.index_handles: list[Handle] = []
+        self._long_key_bytes = 0
         self._read_index(footer.index)
         self.metaindex: dict[bytes, bytes] = {}
         self.metaindex_damage: CorruptionError | None = None
@@ -66,7 +69,7 @@ class Table:
     @property
     def charge(self) -> int:
         """What the index costs to keep, in bytes."""
-        return _INDEX_OVERHEAD * (len(self.index_keys) + 4)
+        return _INDEX_OVERHEAD * (len(self.index_keys) + 4) + self._long_key_bytes
 
     def read(self, handle: Handle, what: str) -> bytes:
         """The checked and decompressed contents of a block."""
@@ -159,6 +162,8 @@ class Table:
                         f"have blocks: {most} are allowed"
                     )
                 key, rank = unpack_key(internal)
+                if len(key) > _USUAL_KEY:
+                    self._long_key_bytes += len(key)
                 self.index_keys.append(key if wrap is None else wrap(key))
                 self.index_ranks.append(rank)
                 self.index_handles.append(Handle.decode(value, "an index entry"))

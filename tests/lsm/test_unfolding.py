@@ -271,6 +271,13 @@ def test_parameters_of_usual_depth_are_shown() -> None:
     assert loaded.info.params == params
 
 
+def test_an_index_of_long_keys_counts_as_what_it_takes() -> None:
+    """Else the cache would keep far more of them open than it may."""
+    pairs = [(pack(b"%09000d" % number, -257), b"\0\1") for number in range(20)]
+    data = table(meta=contents_of([]), index=contents_of(pairs, 1))
+    assert Table(NAME, Mapped(data), BYTEWISE).charge in range(20 * 9000, 20 * 9500)
+
+
 @pytest.mark.parametrize("interval", [1, 16])
 def test_long_keys_of_an_index_are_legal(interval: int) -> None:
     """Written whole they take what the block takes; sharing, as RocksDB may, some room."""
