@@ -146,18 +146,26 @@ class Manifest:
         edit.previous_log_number = self.previous_log_number = 0
         edit.next_file_number = self.next_file_number
         edit.last_sequence = self.last_sequence
-        self._write(edit)
-        self.log_number = edit.log_number
-        self.compact_pointers.update(edit.compact_pointers)
         removed = set(edit.deleted)
         levels = [
             [table for table in tables if (level, table.number) not in removed]
             for level, tables in enumerate(self.current.levels)
         ]
-        for new in edit.added:
-            file = known.get(new.number) or TableFile(new.number, new.size)
-            levels[new.level].append(self._placed(new, file))
-        return self._install(Version(levels))
+        try:  # before it is written, for nobody could open it again
+            for new in edit.added:
+                file = known.get(new.number) or TableFile(new.number, new.size)
+                levels[new.level].append(self._placed(new, file))
+            version = Version(levels)
+            version.check_order()
+        except CorruptionError as error:
+            raise CorruptionError(
+                f"{self._directory}: not written to the manifest: {error}; a table has keys beyond "
+                f"the bounds the manifest gives it; {_ADVICE}"
+            ) from error
+        self._write(edit)
+        self.log_number = edit.log_number
+        self.compact_pointers.update(edit.compact_pointers)
+        return self._install(version)
 
     def live_files(self) -> set[int]:
         """The numbers of all tables that somebody may still read."""

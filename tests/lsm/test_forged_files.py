@@ -156,6 +156,26 @@ def test_versions_of_a_long_key_by_the_thousand_are_read_and_compacted(
     assert found == "[]"
 
 
+def test_long_keys_by_the_thousand_are_walked_and_compacted() -> None:
+    """1.2 GB of keys in 300 KB, in a process that may take one."""
+    count, prefix = 12_000, LONG[:-8]
+    keys = [pack(prefix + number.to_bytes(4, "big"), -257) for number in range(count)]
+    first = varint(0) + varint(len(keys[0])) + b"\0" + keys[0]
+    rest = (varint(len(prefix)) + b"\x0c\0" + key[-12:] for key in keys[1:])
+    parts = Parts([(keys[-1], closed(first + b"".join(rest), [0]), 0)], [])
+    files = database_of(parts.assembled(), b"", b"\xff", level=0)
+    program = f"""
+import lsm
+from tests.lsm.forging import storage_of
+with lsm.DB("db", storage=storage_of({files!r})) as db:
+    print(sum(1 for _ in db), sum(1 for _ in db.iterator(reverse=True)))
+    if {by_effort(False, True, True)}:
+        db.compact_range()
+        print(sum(1 for _ in db))
+"""
+    assert in_child(program)[0] == f"{count} {count}"
+
+
 # -- The hunt ----------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsm
+from lsm.comparator import BYTEWISE
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
@@ -29,6 +30,7 @@ from lsm.storage import FileSystem, Storage
 from policies import create
 from policies.levels import LevelPolicies
 from tests.effort import examples
+from tests.lsm.forging import manifest_of
 from tests.lsm.independent_table import contents_of, forge, internal_key, parse
 from tests.lsm.simulated import PowerLost, SimulatedStorage, Tails
 
@@ -302,16 +304,21 @@ def forged_table(entries: Iterable[tuple[bytes, int, bytes | None]]) -> bytes:
 def forged_database(path: Path, levels: dict[int, tuple[int, bytes]]) -> None:
     """A database of tables: by their numbers their levels and what they consist of."""
     path.mkdir()
-    manifest = lsm.manifest.Manifest(FileSystem(), str(path), lsm.comparator.BYTEWISE)
     added = []
     for number, (level, data) in levels.items():
         (path / filenames.table_name(number)).write_bytes(data)
         pairs = parse(data).pairs
         added.append(NewFile(level, number, len(data), pairs[0][0], pairs[-1][0]))
-        manifest.reserve(number)
-    manifest.last_sequence = 1000
-    manifest.apply(Edit(added=added, log_number=0))
-    manifest.close()
+    edit = Edit(
+        comparator=BYTEWISE.name,
+        log_number=0,
+        next_file_number=max(levels) + 2,
+        last_sequence=1000,
+        added=added,
+    )
+    manifest = filenames.manifest_name(max(levels) + 1)
+    (path / manifest).write_bytes(manifest_of(edit))
+    (path / filenames.CURRENT).write_text(f"{manifest}\n")
 
 
 OLD = forged_table([(b"a", 1, b"old"), (b"b", 9, b"deep"), (b"c", 2, b"old")])
