@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import struct
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import attrs
@@ -73,12 +72,8 @@ def pack(header: Header, *payload: Buffer) -> bytes:
         header.seed,
         header.salt,
     )
-    # The stream takes over the bytes that are joined, and gives the same ones back.
-    whole = BytesIO(b"".join((fixed, *payload, bytes(_CHECKSUM.size))))
-    with whole.getbuffer() as view:
-        end = len(view) - _CHECKSUM.size
-        _CHECKSUM.pack_into(view, end, xxh3_64_intdigest(view[:end]))
-    return whole.getvalue()
+    body = b"".join((fixed, *payload))
+    return body + _CHECKSUM.pack(xxh3_64_intdigest(body))
 
 
 def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
