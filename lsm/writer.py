@@ -93,20 +93,22 @@ class Writer:
 
     def write(self, operations: Operations, size: int, sync: bool) -> None:
         """Write operations as one: all of them or none are there, whatever happens."""
-        view, options = self._view, self._store.options
-        if (
-            not view.memtables[0].has_room(options.write_buffer_size)
-            or len(view.version.levels[0]) >= options.level0_slow_files
-        ):
-            self._make_room()
         writing = Writing(operations, size, sync)
         try:
             self._queue.append(writing)
-            with self.lock:
-                while not writing.done:
-                    self._lead(writing)
+            while not writing.done:
+                if not self._has_room():
+                    self._make_room()
+                with self.lock:
+                    while not writing.done and self._lead(writing):
+                        pass
+        except Exception:
+            with self.lock:  # nobody has it in hand then
+                if not writing.done:
+                    self._remove(writing)
+                    raise
         except BaseException:
-            self._withdraw(writing)
+            self._remove(writing)
             raise
         if writing.error is not None:
             raise writing.error
@@ -141,10 +143,18 @@ class Writer:
 
     # -- Room ------------------------------------------------------------------------------
 
+    def _has_room(self) -> bool:
+        """Whether a write need not wait."""
+        view, options = self._view, self._store.options
+        return (
+            view.memtables[0].has_room(options.write_buffer_size)
+            and len(view.version.levels[0]) < options.level0_slow_files
+        )
+
     def _make_room(self, force: bool = False) -> None:
         """Wait until there is a memtable with room; ``force`` asks for a new one in any case."""
-        if is_nested() or is_background():
-            return  # who would make room may be waiting for this thread
+        if _cannot_wait():
+            return
         store, slow, tried = self._store, not force, False
         options = store.options
         while True:
@@ -206,23 +216,41 @@ class Writer:
 
     # -- With the lock held ----------------------------------------------------------------
 
-    def _lead(self, writing: Writing) -> None:
-        """Write the batches that have waited longest; in the end, this one is among them."""
+    def _lead(self, writing: Writing) -> bool:
+        """Write the batches that have waited longest; in the end, this one is among them.
+
+        False if that takes a new log, which nobody begins with the lock held.
+        """
         self._settle()
         if writing.done:
-            return
+            return True
         self._store.check_writable()
+        if self._is_torn():
+            return False
         group = self._group(writing)
         commit = self._commit(group)
         if commit is None:
             if group[0].sync:
                 self._sync_log()
             self._finish(group)
-            return
+            return True
         # Without a call between the comparison and the assignment nothing comes between them.
         if self._pending is None and self._store.visible == commit.before:
             self._pending = commit
             self._carry_out(commit, is_own=True)
+        return True
+
+    def _is_torn(self) -> bool:
+        """Whether the log takes no more; an error where this thread cannot wait for another."""
+        log = self._view.memtables[0].log
+        if log is None or not log.is_torn:
+            return False
+        if _cannot_wait():
+            raise Error(
+                f"{self._store.directory}: the log takes no more since a write has failed, and one "
+                "by a signal handler or a finalizer cannot begin another: write again later"
+            )
+        return True
 
     def _group(self, writing: Writing) -> list[Writing]:
         """The batch that has waited longest, and those behind it that one record takes along."""
@@ -256,11 +284,6 @@ class Writer:
             raise Error(f"{store.directory}: the sequence numbers are used up, all 2^56 of them")
         log = memtable.log
         assert log is not None
-        if log.is_torn:  # and this thread cannot wait for another
-            raise Error(
-                f"{store.directory}: the log cannot be written since a write failed, and this one, "
-                "by a signal handler or a finalizer, cannot begin another: write again later"
-            )
         sequence = sequence_of(visible) + 1
         entries = memtable.prepare(sequence, operations)
         placed = log.place(encode_batch(sequence, operations))
@@ -363,11 +386,6 @@ class Writer:
         except (IndexError, ValueError):
             pass  # it was withdrawn, or this was done before
 
-    def _withdraw(self, writing: Writing) -> None:
-        """Leave the queue, unless somebody is writing this already."""
-        if not writing.done:
-            self._remove(writing)
-
     def _sync_log(self) -> None:
         log = self._view.memtables[0].log
         assert log is not None
@@ -377,6 +395,11 @@ class Writer:
         except SyncError as error:
             self._store.fail(error)
             raise
+
+
+def _cannot_wait() -> bool:
+    """Whether who makes room may be waiting for this very thread."""
+    return is_nested() or is_background()
 
 
 def _waited(ticket: Ticket, seconds: float | None = None) -> float:

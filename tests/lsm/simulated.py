@@ -19,7 +19,7 @@ from typing import Literal
 
 import attrs
 
-from lsm.errors import IOError
+from lsm.errors import SyncError
 from lsm.locks import locked
 from lsm.storage import (
     BUFFER_BYTES,
@@ -39,7 +39,7 @@ When = Callable[[str, str, int], bool]
 Tails = Literal["clean", "zero", "garbage"]
 
 
-class PowerLost(IOError):  # noqa: N818 - the name of an event
+class PowerLost(SyncError):  # noqa: N818 - the name of an event
     """The machine is off: nothing that is tried happens any more."""
 
 

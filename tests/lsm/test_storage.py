@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from lsm import locks
 from lsm.errors import IOError, LockedError
-from lsm.storage import BUFFER_BYTES, FileSystem, Storage, WritableFile
+from lsm.storage import BUFFER_BYTES, FileSystem, Placed, Storage, WritableFile
 from tests.effort import examples
 from tests.interpreter import fresh
 from tests.lsm.simulated import SimulatedStorage
@@ -606,34 +606,51 @@ class TestTheGil:
 
 
 class FakeLibrary:
-    """A C library whose write() is interrupted, writes one byte at a time, and breaks at last."""
+    """A C library whose pwrite() is interrupted, writes one byte at a time, and breaks at last."""
 
     def __init__(self, calls: int) -> None:
         self.calls = calls
         self.interrupted = False
 
-        def write(descriptor: int, data: bytes, length: int) -> int:
+        def pwrite(descriptor: int, data: bytes, length: int, offset: int) -> int:
             assert len(data) == length
             self.interrupted = not self.interrupted
             self.calls -= 1
             if self.interrupted or self.calls < 0:
                 ctypes.set_errno(errno.EINTR if self.interrupted else errno.EDQUOT)
                 return -1
-            return os.write(descriptor, data[:1])
+            return os.pwrite(descriptor, data[:1], offset)
 
-        self.write = write  # a function of C also takes argtypes and restype
+        self.pwrite = pwrite  # a function of C also takes argtypes and restype
 
 
 class TestWritingThroughC:
     def test_short_and_interrupted_writes_go_on(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(ctypes, "PyDLL", lambda *_, **__: FakeLibrary(calls=1000))
+        library = FakeLibrary(calls=1000)
+        monkeypatch.setattr(ctypes, "PyDLL", lambda *_, **__: library)
         file = FILES.create(f"{tmp_path}/log", small_appends=True)
         for data in (b"one", bytearray(b"two"), memoryview(b"three")):
             file.append(data)
         file.close()
         assert FILES.read(f"{tmp_path}/log") == b"onetwothree"
+        assert library.calls < 1000 - len(b"onetwothree")
+
+    def test_placed_bytes_go_to_their_place_and_can_be_written_again(self, tmp_path: Path) -> None:
+        file = FILES.create(f"{tmp_path}/log", small_appends=True)
+        for placed in (Placed(0, b"first"), Placed(5, b"second"), Placed(0, b"first")):
+            file.append(placed)
+            assert placed.end <= file.size
+        file.append(Placed(11, b"third"))
+        file.append(b"fourth")
+        assert file.size == 22
+        file.close()
+        assert FILES.read(f"{tmp_path}/log") == b"firstsecondthirdfourth"
+        buffered = FILES.create(f"{tmp_path}/table")
+        with pytest.raises(TypeError, match="takes no placed bytes"):
+            buffered.append(Placed(0, b"first"))
+        buffered.close()
 
     def test_an_error_is_the_systems(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ctypes, "PyDLL", lambda *_, **__: FakeLibrary(calls=5))
