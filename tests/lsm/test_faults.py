@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import gc
 import logging
 import random
 import re
 import shutil
-import sys
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -36,7 +33,7 @@ from tests.lsm.history import (
     random_steps,
     reopened,
 )
-from tests.lsm.patience import patient, within
+from tests.lsm.patience import patient
 from tests.lsm.simulated import SimulatedStorage, Tails, When
 
 PATIENCE = 30.0
@@ -922,77 +919,3 @@ def test_what_interruptions_have_left_of_a_write_is_carried_out_by_the_next_one(
         assert (expected[b"a"], expected[b"c"]) == (b"2", b"3")
         assert found(storage.kill()) == expected
     assert found(storage) == expected
-
-
-ENGINE = str(Path(lsm.__file__).parent)
-
-
-def interrupted(call: Callable[[], Any], place: int) -> bool:
-    """Call, and interrupt that at a place of the engine where the interpreter looks for signals.
-
-    These are the entry of every function, and the return of every function of C. False if there
-    are not so many.
-    """
-    left = place
-
-    def look(frame: FrameType, event: str, _argument: Any) -> None:
-        nonlocal left
-        caller = frame.f_back if event == "call" else frame
-        if event in ("call", "c_return") and is_of_engine(caller):
-            left -= 1
-            if left < 0:
-                sys.setprofile(None)
-                raise Interruption
-
-    sys.setprofile(look)
-    try:
-        call()
-    except Interruption:
-        return True
-    finally:
-        sys.setprofile(None)
-    return left < 0
-
-
-def is_of_engine(frame: FrameType | None) -> bool:
-    return frame is not None and frame.f_code.co_filename.startswith(ENGINE)
-
-
-CALLS: dict[str, Callable[[lsm.DB], Any]] = {
-    "put": lambda db: db.put(b"b", b"2"),
-    "put synced": lambda db: db.put(b"b", b"2", sync=True),
-    "snapshot": lambda db: db.snapshot().close(),
-    "wait_until_idle": lambda db: db.wait_until_idle(),
-}
-
-
-@pytest.mark.parametrize("buffer", [None, 100])
-@pytest.mark.parametrize("name", CALLS)
-@patient
-def test_an_interruption_at_any_place_hangs_nothing_and_loses_nothing(
-    name: str, buffer: int | None
-) -> None:
-    for place in range(10_000):
-        storage = SimulatedStorage()
-        db = empty_in(storage, write_buffer_size=buffer)
-        db.put(b"a", bytes(200))
-        if not interrupted(functools.partial(CALLS[name], db), place):
-            break
-        within(10, functools.partial(check_it_can_be_used_and_closed, db))
-        survivors = found(storage)
-        survivors.pop(b"b", None)
-        survivors.pop(b"c", None)
-        assert survivors == {b"a": bytes(200)}
-    db.close()
-    assert place > 3
-
-
-def check_it_can_be_used_and_closed(db: lsm.DB) -> None:
-    if not db.closed:
-        expected = {b"a": bytes(200)}
-        with contextlib.suppress(lsm.ReadOnlyError):
-            db.put(b"c", b"3")
-            expected[b"c"] = b"3"
-            db.flush()
-        assert {key: db.get(key) for key in expected} == expected
-    db.close()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sortedcontainers import SortedList
 
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank
 from lsm.memtable import Memtable
 from lsm.steps import take
-from tests.effort import examples
+from tests.effort import by_effort, examples
 from tests.lsm.crew import Crew
+from tests.lsm.interrupting import interrupted_at, points
 
 
 def folded(one: bytes, other: bytes) -> int:
@@ -146,3 +150,68 @@ def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> Non
         crew.start(write)
         for _ in range(2):
             crew.start(read, rng.random())
+
+
+class Raises:
+    """A comparator that raises at one of its calls."""
+
+    def __init__(self) -> None:
+        self.left = -1
+
+    def __call__(self, one: bytes, other: bytes) -> int:
+        self.left -= 1
+        if self.left == 0:
+            raise ArithmeticError("once")
+        return (one > other) - (one < other)
+
+
+READS: dict[str, Callable[[Memtable, object], object]] = {
+    "find": lambda memtable, key: memtable.find(key, NEWEST),
+    "entries": lambda memtable, _: memtable.entries(),
+    "ascending": lambda memtable, key: list(memtable.ascending(key)),
+    "descending": lambda memtable, key: list(memtable.descending(key)),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_comparator_that_raises_once_costs_no_entry(read: str) -> None:
+    for failing in itertools.count(1, by_effort(7, 1, 1)):
+        compare = Raises()
+        comparator = CustomComparator("raises", compare)
+        memtable, entries = Memtable(comparator), []
+        for sequence in range(1, 60):
+            key = b"%02d" % (sequence * 37 % 60)
+            memtable.apply(sequence, [(key, b"")])
+            entries.append(key)
+            if sequence == 30:
+                memtable.entries()
+        compare.left = failing
+        with contextlib.suppress(ArithmeticError):
+            READS[read](memtable, ordered(comparator, b"30"))
+        is_over, compare.left = compare.left > 0, -1
+        assert [key for key, *_ in plain(comparator, memtable.entries())] == sorted(entries)
+        assert memtable.find(ordered(comparator, entries[7]), NEWEST) is not None
+        if is_over:
+            return
+
+
+def test_a_reader_within_another_finds_all_and_so_does_the_other() -> None:
+    memtable, _ = filled(BYTEWISE, [[(b"%03d" % number, b"") for number in range(0, 300, 2)]])
+    memtable.entries()
+    memtable.apply(1000, [(b"%03d" % number, b"") for number in range(1, 300, 2)])
+
+    def read() -> list[Entry]:
+        return [entry for chunk in memtable.ascending(b"100") for entry in chunk]
+
+    expected = [b"%03d" % number for number in range(100, 300)]
+    for number in range(0, points(memtable.entries), by_effort(29, 3, 1)):
+        memtable._order = (SortedList(), 0)
+        found: list[list[bytes]] = []
+        outcome = interrupted_at(
+            number,
+            memtable.entries,
+            call=lambda found=found: found.append([key for key, *_ in read()]),
+        )
+        assert found in ([expected], [])
+        assert outcome.raised is None
+        assert [key for key, *_ in outcome.result] == [b"%03d" % number for number in range(300)]

@@ -851,6 +851,34 @@ def test_an_error_in_the_background_is_told_to_the_next_writer(
         assert db.stats().background_error is None
 
 
+@patient
+def test_an_interrupted_close_keeps_the_lock_until_all_has_ended(tmp_path: Path) -> None:
+    """Else somebody opens the database beside a thread that still writes its tables."""
+    path, storage, gate = tmp_path / "db", Hooked(), Gate("sync", ".ldb")
+    db = lsm.DB(path, create_if_missing=True, storage=storage)
+    db.put(b"key", b"value")
+    storage.hooks.append(gate)
+    db._store.writer.switch()
+    gate.wait()
+    tickets, ticket = itertools.count(), db._store.changed.ticket
+
+    def interrupted() -> Any:
+        if next(tickets) == 0:
+            raise KeyboardInterrupt
+        return ticket()
+
+    db._store.changed.ticket = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        db.close()
+    assert db.closed
+    with pytest.raises(LockedError):
+        lsm.DB(path)
+    gate.open()
+    db.close()
+    with lsm.DB(path) as again:
+        assert dict(again) == {b"key": b"value"}
+
+
 # -- Who writes for whom -------------------------------------------------------------------
 
 
