@@ -158,7 +158,7 @@ def look_around(subject: Subject) -> None:
     db = subject.db
     str(db.stats()), db.filters(), db.explain(b"001"), db.might_contain(b"x")
     db.approximate_size(b"0", b"9"), db.get_property(b"leveldb.sstables")
-    assert b"001" in db.prefixed_db(b"").snapshot()
+    assert b"003" in db.prefixed_db(b"").snapshot()
 
 
 Do = Callable[[Subject], object]
