@@ -17,7 +17,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 def is_nested() -> bool:
     """Whether this thread is in the middle of another operation of the engine."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
+    while frame is not None and (_is_ours(frame) or _module(frame) == "contextlib"):
         frame = frame.f_back
     while frame is not None:
         if _is_ours(frame):
@@ -27,4 +27,8 @@ def is_nested() -> bool:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith(_PACKAGE)
+    return _module(frame).startswith(_PACKAGE)
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))

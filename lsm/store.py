@@ -32,6 +32,7 @@ from lsm.turnstile import Turnstile
 from lsm.view import View
 from lsm.work import Work
 from lsm.writer import Writer
+from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
@@ -147,9 +148,6 @@ class Store:
             self.closed_by = self.closed_by or CLOSED
             self._close_elsewhere()
             return
-        self._close()
-
-    def _close(self) -> None:
         with self._closing:
             self._finish()
 
@@ -180,7 +178,15 @@ class Store:
             self.close()
 
     def _close_elsewhere(self) -> None:
-        STARTER.start(self._close, "close", daemon=False)
+        STARTER.start(self._close_here, "close", daemon=False)
+
+    def _close_here(self) -> None:
+        """Close in a thread of its own, where nobody waits for an error."""
+        try:
+            with self._closing:
+                self._finish()
+        except Error as error:
+            _log.error("%s: closing it failed: %s", self.directory, cause(error))
 
     def abandon(self, reason: str) -> None:
         """In a forked child: touch no file and no lock, only refuse from now on."""
