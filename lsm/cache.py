@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -38,7 +39,7 @@ class ClockCache:
 
     def __init__(self, limit: int, most: int | None = None):
         self.limit = limit
-        self._most = most
+        self._most = sys.maxsize if most is None else most
         self._ring: OrderedDict[Cached, None] = OrderedDict()  # from the hand on
         self._going: dict[Cached, None] = {}  # out of the ring, and perhaps not yet told so
         self._forgotten: list[Cached] = []  # to leave the ring
@@ -54,34 +55,46 @@ class ClockCache:
 
     def admit(self, item: Cached) -> None:
         """Take a new thing in, and let others go for it; one that is too large goes itself."""
-        if self._is_mine():
+        if not self._settled and self._is_mine():
             item.held = False
             item.evict()
             return
+        ring = self._ring
         with self._lock:
-            self._settle()
+            if not self._settled or self._forgotten:
+                self._settle()
             self._settled = False
             if item.held is None:  # else it was forgotten before it came
-                self._take_in(item)
-                while self._is_full():
+                if item.charge > self.limit:
+                    self._going[item] = None
+                    item.held = False
+                else:
+                    ring[item] = None
+                    self.bytes += item.charge
+                    item.held = True
+                while self.bytes > self.limit or len(ring) > self._most:
                     self._turn()
             self._settled = True
-            self._settle()
-        self._tell()
+            if self._forgotten:
+                self._settle()
+        if self._going:
+            self._tell()
 
     def forget(self, item: Cached) -> None:
         """Give back the bytes of a thing that nobody will look for any more."""
-        if self._is_mine():
+        if not self._settled and self._is_mine():
             item.held = False
             if item in self._ring:
                 self._forgotten.append(item)
             return
         with self._lock:
-            self._settle()
+            if not self._settled or self._forgotten:
+                self._settle()
             self._settled = False
             self._remove(item)
             self._settled = True
-            self._settle()
+            if self._forgotten:
+                self._settle()
 
     def clear(self) -> None:
         """Forget all that is in."""
@@ -91,46 +104,36 @@ class ClockCache:
             self.forget(item)
         self._going.clear()
 
-    def _take_in(self, item: Cached) -> None:
-        if item.charge > self.limit:
-            self._going[item] = None
-            item.held = False
-        else:
-            self._ring[item] = None
-            self.bytes += item.charge
-            item.held = True
-
     def _remove(self, item: Cached) -> None:
         item.held = False
         if item in self._ring:
             del self._ring[item]
             self.bytes -= item.charge
 
-    def _is_full(self) -> bool:
-        return self.bytes > self.limit or (self._most is not None and len(self) > self._most)
-
     def _turn(self) -> None:
         """Move the hand by one; what has to go for it is going."""
-        item = next(iter(self._ring))
-        if item.held and item.used:
+        ring = self._ring
+        item = next(iter(ring))
+        if item.used:
             item.used = False
-            self._ring.move_to_end(item)
-            return
-        if item.held is not False:
-            self._going[item] = None
-            self.evictions += 1
-        self._remove(item)
+            ring.move_to_end(item)
+        else:
+            if item.held is not False:
+                self._going[item] = None
+                self.evictions += 1
+                item.held = False
+            del ring[item]
+            self.bytes -= item.charge
 
     def _tell(self) -> None:
         """Evict what is going; what an interruption keeps from it goes with the next one."""
-        for item in tuple(self._going):
+        going = self._going
+        for item in tuple(going):
             item.evict()
-            self._going.pop(item, None)
+            going.pop(item, None)
 
     def _settle(self) -> None:
         """Put right what interruptions left: the ring is true, and ``bytes`` is counted anew."""
-        if self._settled and not self._forgotten:
-            return
         self._settled = False
         known = len(self._forgotten)
         for item in tuple(self._ring):

@@ -184,7 +184,8 @@ class Tables:
         if cached is not None:
             cached.used = True
             return cached.block
-        self._check_open()
+        if self._closed is not None:
+            self._check_open()
         try:
             block = opened.table.block(number)
         except ValueError:  # the mapping's, if it was closed just now
@@ -192,17 +193,14 @@ class Tables:
             raise
         self.block_misses += 1
         if fill_cache and opened.held:  # of a closed table nothing is kept
-            self._keep(opened, CachedBlock(opened, number, block))
+            cached = CachedBlock(opened, number, block)
+            self.blocks.admit(cached)
+            with self._placing:
+                if opened.held and cached.held and opened.blocks[number] is None:
+                    opened.blocks[number] = cached
+            if opened.blocks[number] is not cached:  # as for tables
+                self.blocks.forget(cached)
         return block
-
-    def _keep(self, opened: OpenTable, cached: CachedBlock) -> None:
-        number = cached.number
-        self.blocks.admit(cached)
-        with self._placing:
-            if opened.held and cached.held and opened.blocks[number] is None:
-                opened.blocks[number] = cached
-        if opened.blocks[number] is not cached:  # as for tables
-            self.blocks.forget(cached)
 
     def load_filter(self, opened: OpenTable) -> LoadedFilter:
         """The table's filter, read, checked and opened."""

@@ -139,6 +139,8 @@ def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
             assert opened.filter is None or not opened.filter.charge or opened.filter.held
             for cached in opened.blocks:
                 assert cached is None or cached in tables.blocks._ring
+    for opened in tables.open_tables._ring:
+        assert opened.file.opened is opened  # type: ignore[attr-defined]
     assert storage.mapped() == len(tables.open_tables)
 
 
@@ -308,7 +310,8 @@ def some(db: lsm.DB, reverse: bool) -> iterators.Iterator:
     )
 
 
-READS = pytest.mark.parametrize("read", [get, get_absent, walk, walk_back])
+ALL_READS = [get, get_absent, walk, walk_back]
+READS = pytest.mark.parametrize("read", by_effort([get, walk_back], ALL_READS, ALL_READS))
 ROOM = {
     "much": {},
     "little": {"table_cache_size": 9000, "lru_cache_size": 3000, "filter_cache_size": 100},
@@ -433,6 +436,29 @@ def test_all_may_be_closed_at_any_point_of_a_read(
             assert len(tables.open_tables) == len(tables.blocks) == len(tables.filters) == 0
 
 
+@pytest.mark.parametrize("reads", [1, 2, 3, 4, 5, 6])
+def test_a_mapping_that_is_closed_under_a_read_is_that_of_a_closed_database(
+    reads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another thread, just before so many slices of it are taken: index, filter, block."""
+    with filled() as db:
+        tables, taken = tables_of(db), []
+        take = File.__getitem__
+
+        def close_and_take(file: File, part: slice) -> bytes:
+            taken.append(part)
+            if len(taken) == reads:
+                tables.close()
+            return take(file, part)
+
+        emptied(db)
+        tables.drop(placed_in(db)[0].number)
+        monkeypatch.setattr(File, "__getitem__", close_and_take)
+        with pytest.raises(RuntimeError, match=CLOSED):
+            db.get(placed_in(db)[0].low)
+        assert len(taken) >= reads
+
+
 def test_closing_that_was_interrupted_is_done_when_it_is_tried_again(rng: random.Random) -> None:
     storage = CountingStorage()
     with filled(storage) as db:
@@ -449,7 +475,7 @@ def test_closing_that_was_interrupted_is_done_when_it_is_tried_again(rng: random
                 break
 
 
-def test_a_table_is_opened_twice_and_kept_once() -> None:
+def test_a_table_is_opened_twice_and_kept_once(rng: random.Random) -> None:
     """Nobody waits for who is opening a table; who comes second uses the first one's."""
     storage = CountingStorage()
     with filled(storage) as db:
@@ -457,7 +483,8 @@ def test_a_table_is_opened_twice_and_kept_once() -> None:
         placed = placed_in(db)[0]
         opened: list[OpenTable] = []
         shared = 0
-        for number in range(points(lambda: tables.open(placed.file))):
+        total = points(lambda: tables.open(placed.file))
+        for number in chosen(total, by_effort(100, None, None), rng):
             tables.drop(placed.number)
             outcome = interrupted_at(
                 number,
@@ -471,7 +498,7 @@ def test_a_table_is_opened_twice_and_kept_once() -> None:
             outcome.result = None
             opened.clear()
             assert len(tables.open_tables) == storage.mapped() == 1, outcome
-        assert shared > 100
+        assert shared > 20
 
 
 # -- Among threads ------------------------------------------------------------------------------
