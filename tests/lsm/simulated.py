@@ -270,6 +270,19 @@ class SimulatedStorage(Storage):
         return directory.names[name]
 
 
+def fails_at(storage: SimulatedStorage, place: int, error: int = errno.EIO) -> builtins.list[str]:
+    """Have the operation at one place fail; then its name is in the list."""
+    failed: builtins.list[str] = []
+
+    def when(what: str, _path: str, index: int) -> bool:
+        if index == place:
+            failed.append(what)
+        return index == place
+
+    storage.fail(when, error)
+    return failed
+
+
 def _normal(path: str) -> str:
     """The one spelling of a path."""
     return posixpath.normpath(path.replace("//", "/"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import gc
 import os
+import random
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import plyvel
@@ -26,8 +25,8 @@ from lsm.errors import (
 )
 from lsm.repair import repair
 from tests.effort import by_effort
-from tests.lsm.simulated import SimulatedStorage
-from tests.lsm.stumbling import at_step, fails_at, interrupt
+from tests.lsm.interrupting import chosen, interrupted_at, points
+from tests.lsm.simulated import SimulatedStorage, fails_at
 
 Contents = dict[str, bytes | None]
 
@@ -277,17 +276,6 @@ def test_a_refusal_anywhere_loses_nothing_and_gives_the_lock_back(use: str) -> N
 
 # ---- What an interruption leaves ---------------------------------------------------------------
 
-LSM = str(Path(lsm.__file__).parent)
-OPENING = {
-    f"{LSM}/{name}.py"
-    for name in ("opening", "attempt", "locks", "foreign", "store", "manifest", "storage", "repair")
-}
-
-
-def is_opening(code: CodeType) -> bool:
-    """Whether these are lines of what opens a directory."""
-    return code.co_filename in OPENING
-
 
 def create(path: Path) -> lsm.DB:
     return lsm.DB(path, create_if_missing=True)
@@ -311,27 +299,25 @@ USES: dict[str, tuple[Callable[[Path], None], Callable[[Path], lsm.DB | None]]] 
 )
 @pytest.mark.parametrize("use", USES)
 def test_an_interruption_anywhere_leaves_a_database_or_what_was_there(
-    tmp_path: Path, use: str
+    tmp_path: Path, rng: random.Random, use: str
 ) -> None:
     make, do = USES[use]
-    stride = by_effort(31, 5, 1)
-    for step in count(0, stride):
-        path = tmp_path / f"db{step}"
-        make(path)
-        before = contents(path)
-        db = None
-        with (
-            at_step(is_opening, step, interrupt, what="line") as left,
-            contextlib.suppress(KeyboardInterrupt),
-        ):
-            db = do(path)
+
+    def attempt(path: Path) -> None:
+        db = do(path)
         if db is not None:
             db.close()
-        gc.collect()
-        if left[0] >= 0:
-            break
+
+    make(tmp_path / "db")
+    total = points(lambda: attempt(tmp_path / "db"))
+    assert total > 30
+    for number in chosen(total, by_effort(25, 150, None), rng):
+        path = tmp_path / f"db{number}"
+        make(path)
+        before = contents(path)
+        print(number, interrupted_at(number, lambda path=path: attempt(path)).where)
+        gc.collect()  # of a database that nobody has got
         check(path, use, before)
-    assert step > 30
 
 
 def check(path: Path, use: str, before: Contents) -> None:

@@ -8,7 +8,6 @@ import shutil
 import sys
 from itertools import count
 from pathlib import Path
-from types import CodeType
 
 import plyvel
 import pytest
@@ -18,7 +17,7 @@ from lsm.errors import LockedError
 from lsm.locks import FileLock
 from tests.effort import by_effort
 from tests.interpreter import fresh
-from tests.lsm.stumbling import at_step, interrupt
+from tests.lsm.interrupting import INSTRUCTIONS, interrupted_at, points
 
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="there locks belong to files")
 
@@ -165,47 +164,24 @@ def test_readers_are_counted_by_those_who_have_them(path: str, system: str) -> N
     locks.acquire(path, shared=False).release()
 
 
-CODES: set[CodeType] = {
-    each.__code__
-    for each in (
-        locks.acquire,
-        locks._Hold.__init__,
-        locks._Hold.lock,
-        locks._Hold.close,
-        locks._opened,
-        locks._set,
-        locks._set_ofd,
-        FileLock.__init__,
-        FileLock.take,
-        FileLock.release,
-        FileLock._join,
-    )
-}
-
-
-LOCKING = {FileLock.take.__code__, locks._set_ofd.__code__}
-JOINING = {FileLock.take.__code__, FileLock._join.__code__}
-STRIDE = by_effort(3, 1, 1)
+def lock_and_release(path: str, shared: bool) -> None:
+    locks.acquire(path, shared=shared).release()
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("shared", [False, True])
 def test_no_interruption_leaves_a_file_locked(path: str, system: str, shared: bool) -> None:
     Path(path).touch()
-    for step in count(0, STRIDE):
-        with at_step(CODES.__contains__, step, interrupt) as left:
-            try:
-                lock = locks.acquire(path, shared=shared)
-                lock.release()
-            except KeyboardInterrupt:
-                pass
-        lock = None
-        assert open_files(path) == 0, step
-        assert locks._held(locks._identity(path)) is None, step
-        if left[0] >= 0:
-            break
+    total = points(lambda: lock_and_release(path, shared))
+    assert total > 15
+    for number in range(total):
+        interrupted_at(number, lambda: lock_and_release(path, shared))
+        assert open_files(path) == 0, number
+        assert locks._held(locks._identity(path)) is None, number
         locks.acquire(path, shared=False).release()
-    assert step > 50
+
+
+STRIDE = by_effort(5, 1, 1)
 
 
 @only_linux
@@ -215,7 +191,8 @@ def test_who_locks_in_a_handler_is_kept_out_or_keeps_out(path: str, shared: bool
     """Whatever the handler interrupts: one of the two has the lock, and nobody waits."""
     Path(path).touch()
     outcomes = set()
-    for step in count(0, 5 * STRIDE):  # each asks another process
+    total = points(lambda: lock_and_release(path, shared), INSTRUCTIONS)
+    for number in range(0, total, 5 * STRIDE):  # each asks another process
         inner: list[FileLock] = []
         said: list[str] = []
 
@@ -225,22 +202,26 @@ def test_who_locks_in_a_handler_is_kept_out_or_keeps_out(path: str, shared: bool
             except LockedError as error:
                 said.append(str(error))
 
-        outer = None
-        with at_step(LOCKING.__contains__, step, handler) as left:
+        def acquire(said: list[str] = said) -> FileLock | None:
             try:
-                outer = locks.acquire(path, shared=shared)
+                return locks.acquire(path, shared=shared)
             except LockedError as error:
                 said.append(str(error))
-        assert all("lock it: this process " in each for each in said), step
-        assert (outer is None) == bool(inner), step
+                return None
+
+        outcome = interrupted_at(number, acquire, call=handler, kind=INSTRUCTIONS)
+        if outcome.where is None:
+            outcome.result.release()
+            break
+        outer = outcome.result
+        assert all("lock it: this process " in each for each in said), outcome.where
+        assert (outer is None) == bool(inner), outcome.where
         outcomes.add(outer is None)
         assert "lock it" in elsewhere(path)
         for lock in [outer, *inner]:
             if lock is not None:
                 lock.release()
         assert open_files(path) == 0
-        if left[0] >= 0:
-            break
     assert outcomes == {True, False}
 
 
@@ -249,14 +230,18 @@ def test_a_reader_that_is_released_in_a_handler_takes_no_other_with_it(
     path: str, system: str
 ) -> None:
     Path(path).touch()
-    for step in count(0, STRIDE):
+    for number in count(0, STRIDE):
         first = locks.acquire(path, shared=True)
-        with at_step(JOINING.__contains__, step, first.release) as left:
-            second = locks.acquire(path, shared=True)
+        outcome = interrupted_at(
+            number,
+            lambda: locks.acquire(path, shared=True),
+            call=first.release,
+            kind=INSTRUCTIONS,
+        )
         with pytest.raises(LockedError):
             locks.acquire(path, shared=False)
-        second.release()
+        outcome.result.release()
         first.release()
         assert open_files(path) == 0
-        if left[0] >= 0:
+        if outcome.where is None:
             break

@@ -17,8 +17,7 @@ from lsm.errors import CorruptionError
 from lsm.repair import LOST, UNREADABLE, repair
 from tests.effort import by_effort
 from tests.lsm.independent_table import parse
-from tests.lsm.simulated import PowerLost, SimulatedStorage, Tails
-from tests.lsm.stumbling import fails_at
+from tests.lsm.simulated import PowerLost, SimulatedStorage, Tails, fails_at
 
 Model = dict[bytes, bytes]
 
