@@ -187,6 +187,7 @@ class Manifest:
                 self._begin(edit)
             else:
                 self._log.add(edit.encode())
+                self._file.flush()
                 surely(self._file.sync)
         except BaseException:
             with contextlib.suppress(IOError):  # what is left in a buffer counts no more
@@ -202,6 +203,7 @@ class Manifest:
             log = LogWriter(file)
             log.add(self._snapshot().encode())
             log.add(edit.encode())
+            file.flush()
             surely(file.sync)
             surely(lambda: self._storage.sync_directory(self._directory))
             _set_current(self._storage, self._directory, number)

@@ -120,6 +120,9 @@ class _Draft:
             raise IOError(error.errno, what, self.path) from error
         self.size += len(data)
 
+    def flush(self) -> None:
+        pass
+
     def sync(self) -> None:
         pass
 

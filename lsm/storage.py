@@ -58,6 +58,9 @@ class WritableFile(Protocol):
         its end or over bytes that it has: whoever was interrupted while appending can do it again.
         """
 
+    def flush(self) -> None:
+        """Hand what is in a buffer to the system. That is a write, which may fail and pass."""
+
     def sync(self) -> None:
         """Return when all that was appended survives a loss of power.
 
@@ -147,6 +150,7 @@ class Storage(Protocol):
             file = self.create(temporary)
             try:
                 file.append(data)
+                file.flush()
                 surely(file.sync)
             except BaseException:
                 with contextlib.suppress(IOError):
@@ -265,15 +269,22 @@ class _File:
         if isinstance(data, Placed):
             raise TypeError(f"{self.path} is written through a buffer, which takes no placed bytes")
         if len(self._buffer) + len(data) >= self._buffer_bytes:
-            self._flush()
+            self.flush()
         if len(data) >= self._buffer_bytes:
             self._write_all(data)
         else:
             self._buffer += data
         self.size += len(data)
 
+    def flush(self) -> None:
+        start = self._written
+        try:
+            self._write_all(self._buffer)
+        finally:
+            del self._buffer[: self._written - start]
+
     def sync(self) -> None:
-        self._flush()
+        self.flush()
         with trying("sync the file", self.path):
             _sync(self._raw.fileno())
 
@@ -294,17 +305,10 @@ class _File:
         if self._raw.closed:
             return
         try:
-            self._flush()
+            self.flush()
         finally:
             with trying("close the file", self.path):
                 self._raw.close()
-
-    def _flush(self) -> None:
-        start = self._written
-        try:
-            self._write_all(self._buffer)
-        finally:
-            del self._buffer[: self._written - start]
 
     def _write_all(self, data: Data) -> None:
         start, rest, descriptor = self._written, data, self._raw.fileno()

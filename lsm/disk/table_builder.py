@@ -115,6 +115,7 @@ class TableBuilder:
         metaindex_handle = self._write_raw(write_block(metaindex))
         index_handle = self._write(self._index.finish())
         self._file.append(Footer(metaindex_handle, index_handle).encode())
+        self._file.flush()
         surely(self._file.sync)
         self._file.close()
         assert self._smallest is not None, "a table without entries"

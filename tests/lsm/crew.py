@@ -188,6 +188,9 @@ class _HookedFile:
         self._storage.before("append", self.path)
         self._file.append(data)
 
+    def flush(self) -> None:
+        self._file.flush()
+
     def sync(self) -> None:
         self._storage.before("sync", self.path)
         self._file.sync()

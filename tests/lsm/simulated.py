@@ -432,19 +432,23 @@ class _WritableFile:
                 data = data.data
             if fault:
                 if fault.partial:
-                    self._flush()
+                    self.flush()
                     self._file.data += data[: len(data) // 2]
                 raise fault.error()
             if len(self._buffer) + len(data) >= self._buffer_bytes:
-                self._flush()
+                self.flush()
             self._buffer += data
             if len(self._buffer) >= self._buffer_bytes:
-                self._flush()
+                self.flush()
             self.size += len(data)
+
+    def flush(self) -> None:
+        self._file.data += self._buffer
+        self._buffer.clear()
 
     def sync(self) -> None:
         with self._operation("sync") as fault:
-            self._flush()
+            self.flush()
             if fault:
                 self._file.fail_sync()
                 raise fault.error()
@@ -462,7 +466,7 @@ class _WritableFile:
     def close(self) -> None:
         if not self._closed:
             with self._operation("close"):
-                self._flush()
+                self.flush()
 
     @contextlib.contextmanager
     def _operation(self, operation: str) -> Iterator[_Fault | None]:
@@ -471,7 +475,3 @@ class _WritableFile:
         self._closed = operation == "close"
         with self._storage.operation(operation, self.path) as fault:
             yield fault
-
-    def _flush(self) -> None:
-        self._file.data += self._buffer
-        self._buffer.clear()

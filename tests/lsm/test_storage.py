@@ -406,7 +406,7 @@ class TestErrors:
         file.close()
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-    @pytest.mark.parametrize("use", ["sync", "close"])
+    @pytest.mark.parametrize("use", ["flush", "sync", "close"])
     def test_a_full_disk_is_noticed_when_a_buffer_is_written(self, use: str) -> None:
         file = FILES.create("/dev/full")
         file.append(b"bytes")
