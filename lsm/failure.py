@@ -7,16 +7,13 @@ import attrs
 from lsm.errors import Error, IOError, ReadOnlyError, SyncError
 from policies.errors import cause
 
-# What may pass: once it has, the same thing can be done again.
-_PASSING = (OSError, MemoryError, RecursionError)
-
 
 @attrs.frozen
 class Failure:
     """What failed, in words: an exception would hold on to its frames, and so to the database.
 
-    After one that ``is_final`` nothing is known any more of what the disk has. After any other the
-    same can be tried again.
+    After a failed sync nothing is known any more of what the disk has: that ``is_final``. After
+    anything else the same can be tried again.
     """
 
     cause: str
@@ -27,8 +24,7 @@ class Failure:
     def of(cls, error: BaseException) -> Failure:
         """The failure that an exception stands for."""
         number = error.errno if isinstance(error, OSError) else None
-        may_pass = isinstance(error, _PASSING) and not isinstance(error, SyncError)
-        return cls(cause(error), number, not may_pass)
+        return cls(cause(error), number, isinstance(error, SyncError))
 
     def __str__(self) -> str:
         return self.cause

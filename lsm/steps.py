@@ -24,3 +24,18 @@ _drain = deque[Any](maxlen=0).extend
 def take(steps: Iterator[tuple[Any, ...]]) -> None:
     """Take all steps that are left, in one call."""
     _drain(starmap(call, steps))
+
+
+def in_turn(*calls: Callable[[], object]) -> None:
+    """Call each, whatever Exception another one raises, and raise the first of these at the end.
+
+    An interruption ends it there: what is called so can be called again, from the first on.
+    """
+    raised: Exception | None = None
+    for each in calls:
+        try:
+            each()
+        except Exception as error:
+            raised = raised or error
+    if raised is not None:
+        raise raised

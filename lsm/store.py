@@ -7,7 +7,6 @@ lock at all.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -27,6 +26,7 @@ from lsm.manifest import Manifest
 from lsm.memtable import Memtable
 from lsm.nesting import is_nested
 from lsm.starter import STARTER, is_background
+from lsm.steps import in_turn
 from lsm.tables import TableFile, Tables
 from lsm.turnstile import Turnstile
 from lsm.view import View
@@ -160,11 +160,7 @@ class Store:
             if walker is not None:
                 walker.close()
         self.background.wait_until_ended()
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._release)
-            stack.callback(self.tables.close)
-            stack.callback(self.installer.close)
-            self.writer.close()
+        in_turn(self.writer.close, self.installer.close, self.tables.close, self._release)
 
     def _release(self) -> None:
         if self._lock is not None:

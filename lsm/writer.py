@@ -25,7 +25,7 @@ from lsm.kernels.python.log_encoding import encode_batch
 from lsm.memtable import Memtable
 from lsm.nesting import is_nested
 from lsm.starter import is_background
-from lsm.steps import take
+from lsm.steps import in_turn, take
 from lsm.view import View
 from lsm.write_log import WriteLog
 
@@ -135,11 +135,13 @@ class Writer:
                 return
             with contextlib.suppress(MemoryError, RecursionError):  # then the log has it
                 self._settle()
-            with contextlib.ExitStack() as stack:
-                stack.callback(setattr, self._store, "view", None)
-                for memtable in view.memtables:
-                    if memtable.log is not None:
-                        stack.callback(memtable.log.close)
+            logs = [memtable.log for memtable in view.memtables if memtable.log is not None]
+            try:
+                in_turn(*[log.close for log in reversed(logs)])
+            except Exception:
+                self._store.view = None
+                raise
+            self._store.view = None
 
     # -- Room ------------------------------------------------------------------------------
 
@@ -321,7 +323,8 @@ class Writer:
                 raise  # whose commit it is may be writing it at this moment, further up
             self._give_up(commit, error)
         except BaseException:
-            self._do(commit)
+            with contextlib.suppress(Exception):  # which the next one finds, too
+                self._do(commit)
             raise
 
     def _do(self, commit: Commit) -> None:
