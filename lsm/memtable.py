@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 
-_CHUNK = 64
+_CHUNK = 128
 # What LevelDB's arena takes for an entry besides its key and value: version, lengths, skip list.
 _ENTRY_BYTES = 32
 _SEQUENCE_STEP = 1 << 8
@@ -109,12 +109,7 @@ class Memtable:
             entry = self._newest.get(key)
             if entry is None or entry[1] >= oldest:
                 return entry
-
-        def first(entries: SortedList[Entry]) -> Entry | None:
-            at = entries.bisect_left((key, oldest))
-            return entries[at] if at < len(entries) and entries[at][0] == key else None
-
-        return self._ask(first)
+        return self._ask(partial(_first_from, key, oldest))
 
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries from a key on, or from the first one."""
@@ -150,6 +145,11 @@ class Memtable:
             found = question(order)
             self._in_use = False
             return found
+
+
+def _first_from(key: OrderedKey, oldest: int, entries: SortedList[Entry]) -> Entry | None:
+    at = entries.bisect_left((key, oldest))
+    return entries[at] if at < len(entries) and entries[at][0] == key else None
 
 
 def _chunk_from(bound: tuple[Any, ...], entries: SortedList[Entry]) -> list[Entry]:
