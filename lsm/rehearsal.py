@@ -12,7 +12,7 @@ import tempfile
 from typing import IO
 
 from lsm.errors import IOError
-from lsm.storage import Data, Lock, Mapped, Placed, Storage, WritableFile
+from lsm.storage import Data, Lock, Mapped, Storage, WritableFile
 
 
 class Rehearsal(Storage):
@@ -108,11 +108,9 @@ class _Draft:
         with contextlib.suppress(AttributeError):  # where making the file was interrupted
             self._file.close()
 
-    def append(self, data: Data | Placed) -> None:
+    def append(self, data: Data) -> None:
         if self._is_closed:
             raise ValueError(f"{self.path} is closed")
-        if isinstance(data, Placed):
-            raise TypeError(f"{self.path} is a draft of a table or a manifest, and no log")
         try:
             self._file.write(data)
         except OSError as error:

@@ -15,7 +15,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol, Self
 
 import attrs
 
@@ -28,16 +28,21 @@ Data = bytes | bytearray | memoryview
 BUFFER_BYTES = 1 << 16
 
 
-class Placed(NamedTuple):
+class Placed(bytes):
     """Bytes, and where in a file they belong. To write them twice is to write them once."""
 
     offset: int
-    data: bytes
+
+    def __new__(cls, offset: int, data: bytes) -> Self:
+        """The bytes with their place."""
+        placed = super().__new__(cls, data)
+        placed.offset = offset
+        return placed
 
     @property
     def end(self) -> int:
         """Where the byte behind them belongs."""
-        return self.offset + len(self.data)
+        return self.offset + len(self)
 
 
 class WritableFile(Protocol):
@@ -51,11 +56,12 @@ class WritableFile(Protocol):
     def size(self) -> int:
         """How many bytes were appended without failure, those in a buffer included."""
 
-    def append(self, data: Data | Placed) -> None:
+    def append(self, data: Data) -> None:
         """Add bytes at the end. After a failure any part of them may be there: see truncate.
 
-        A file with small appends takes placed bytes, too, and writes them where they belong, at
-        its end or over bytes that it has: whoever was interrupted while appending can do it again.
+        A file with small appends is given ``Placed`` bytes, which belong at its end, or over the
+        same ones: whoever was interrupted while appending does it again. A file that does not look
+        at the place is as good for everything but that.
         """
 
     def flush(self) -> None:
@@ -265,9 +271,7 @@ class _File:
         self._buffer_bytes = BUFFER_BYTES
         self._written = 0  # the file's length; after a failed append it may exceed ``size``
 
-    def append(self, data: Data | Placed) -> None:
-        if isinstance(data, Placed):
-            raise TypeError(f"{self.path} is written through a buffer, which takes no placed bytes")
+    def append(self, data: Data) -> None:
         if len(self._buffer) + len(data) >= self._buffer_bytes:
             self.flush()
         if len(data) >= self._buffer_bytes:
@@ -332,12 +336,12 @@ class _LogFile(_File):
         super().__init__(raw, path)
         self._write_at = _write_keeping_the_gil()
 
-    def append(self, data: Data | Placed) -> None:
-        offset, rest = data if isinstance(data, Placed) else (self.size, data)
-        at, end, descriptor = offset, offset + len(rest), self._raw.fileno()
+    def append(self, data: Data) -> None:
+        offset = data.offset if isinstance(data, Placed) else self.size
+        at, end, descriptor = offset, offset + len(data), self._raw.fileno()
         try:
             while at < end:
-                at += self._write_at(descriptor, rest[at - end :] if at > offset else rest, at)
+                at += self._write_at(descriptor, data[at - end :] if at > offset else data, at)
         except OSError as error:
             raise self._unwritten(error, end - offset, offset, at - offset) from error
         if end > self.size:

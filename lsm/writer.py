@@ -345,7 +345,7 @@ class Writer:
         if self._pending is commit:
             self._pending = None
             self._store.work.user_bytes += commit.size
-            self._store.work.log_bytes += len(commit.placed.data)
+            self._store.work.log_bytes += len(commit.placed)
 
     def _take_again(self, commit: Commit) -> None:
         """Take the steps that were not taken."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 import attrs
 import pytest
 
-from lsm.storage import Data, FileSystem, Lock, Mapped, Placed, WritableFile
+from lsm.storage import Data, FileSystem, Lock, Mapped, WritableFile
 from tests.lsm.patience import stacks
 
 PATIENCE = 90.0
@@ -184,7 +184,7 @@ class _HookedFile:
     def size(self) -> int:
         return self._file.size
 
-    def append(self, data: Data | Placed) -> None:
+    def append(self, data: Data) -> None:
         self._storage.before("append", self.path)
         self._file.append(data)
 

@@ -423,13 +423,12 @@ class _WritableFile:
         self._buffer_bytes = buffer_bytes
         self._closed = False
 
-    def append(self, data: Data | Placed) -> None:
+    def append(self, data: Data) -> None:
         with self._operation("append") as fault:
             if isinstance(data, Placed):
                 assert not self._buffer_bytes, "only a file with small appends takes placed bytes"
                 assert data.offset <= len(self._file.data), "a hole in a log"
                 del self._file.data[data.offset :]
-                data = data.data
             if fault:
                 if fault.partial:
                     self.flush()

@@ -647,10 +647,6 @@ class TestWritingThroughC:
         assert file.size == 22
         file.close()
         assert FILES.read(f"{tmp_path}/log") == b"firstsecondthirdfourth"
-        buffered = FILES.create(f"{tmp_path}/table")
-        with pytest.raises(TypeError, match="takes no placed bytes"):
-            buffered.append(Placed(0, b"first"))
-        buffered.close()
 
     def test_an_error_is_the_systems(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ctypes, "PyDLL", lambda *_, **__: FakeLibrary(calls=5))
