@@ -226,7 +226,7 @@ def test_an_exception_at_any_point_leaves_an_operation_done_or_not_done(
     name: str, error: Callable[[], BaseException], tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
-    some = by_effort(8, None if error is KeyboardInterrupt else 150, None)
+    some = by_effort(5, None if error is KeyboardInterrupt else 150, None)
     for number in chosen(all_points(name, tmp_path / "db"), some, rng):
         subject = Subject.made(tmp_path / f"at {number}")
         before(subject)
@@ -275,7 +275,7 @@ def test_an_operation_within_another_is_done_and_so_is_the_other(
     name: str, within: str, kind: Kind, tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
-    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(3, 40, None), rng):
+    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(2, 40, None), rng):
         subject = Subject.made(tmp_path / f"at {number}")
         before(subject)
         outcome = interrupted_at(
@@ -297,7 +297,7 @@ def test_closing_within_an_operation_hangs_nothing_and_loses_nothing(
     name: str, tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
-    for number in chosen(all_points(name, tmp_path / "db"), by_effort(4, 100, None), rng):
+    for number in chosen(all_points(name, tmp_path / "db"), by_effort(2, 100, None), rng):
         subject = Subject.made(tmp_path / f"at {number}")
         before(subject)
         outcome = interrupted_at(number, lambda it=subject: operation(it), call=subject.db.close)
