@@ -259,7 +259,8 @@ class Store:
     def oldest_sequence(self) -> int:
         """The oldest sequence number that somebody may still ask for."""
         visible = self.last_visible  # before the snapshots: one that is taken now sees no less
-        return min([visible, *self._snapshots.copy().values()])
+        # Their numbers only: a copy of the references would outlive those that are released.
+        return min([visible, *list(self._snapshots.values())])
 
     # -- On demand -------------------------------------------------------------------------
 
