@@ -74,6 +74,10 @@ class Background:
             if not worker.busy.locked() and not self._must_stop() and worker.has_work():
                 STARTER.start(partial(self._run, worker), worker.name)
 
+    def parts(self) -> tuple[object, ...]:
+        """All that has locks here."""
+        return self, *self._workers
+
     def compact_level(self, manual: ManualCompaction) -> None:
         """Return when a manual compaction is done."""
         store = self._store

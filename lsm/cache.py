@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Protocol
 
 
@@ -45,8 +44,6 @@ class ClockCache:
         self._forgotten: list[Cached] = []  # to leave the ring
         self._settled = True
         self._lock = threading.RLock()
-        # What threading.Condition asks every RLock, too; its type does not tell of it.
-        self._is_mine: Callable[[], bool] = self._lock._is_owned  # type: ignore[attr-defined]
         self.bytes = 0
         self.evictions = 0
 
@@ -103,6 +100,10 @@ class ClockCache:
         for item in items:
             self.forget(item)
         self._going.clear()
+
+    def _is_mine(self) -> bool:
+        # What threading.Condition asks every RLock, too; its type does not tell of it.
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
 
     def _remove(self, item: Cached) -> None:
         item.held = False

@@ -90,7 +90,7 @@ class Installer:
             with store.writer.lock:
                 if store.view is not None:
                     memtables = tuple(each for each in store.view.memtables if each is not flushed)
-                    store.view = View(memtables, version)
+                    store.show(View(memtables, version))
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()

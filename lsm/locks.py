@@ -79,7 +79,7 @@ class _Hold:
     def close(self) -> None:
         """Let others in, even if a child that has yet to call exec has a copy of the file."""
         if self.is_locked and not self.file.closed:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):  # closed, in a child forked just here
                 _set(self.file.fileno(), None)
         if self.file not in _SPARED.values():
             self.file.close()
@@ -165,12 +165,29 @@ def _forget() -> None:
         if (hold := entry()) is not None:
             hold.file.close()  # and no more: to unlock this copy would unlock the parent's
     _HELD.clear()
-    _MUTEX.release()
+    # Whoever was forked with the old one in hand gives it back, and others need not wait for that.
+    global _MUTEX
+    _MUTEX = threading.RLock()
+
+
+_NEW = {type(new()): new for new in (threading.Lock, threading.RLock)}
+
+
+def renew_locks(holder: object) -> None:
+    """In a forked child: let go of the locks of an object's that threads have which are not there.
+
+    The child's own thread releases what it had when it was forked, and takes the new ones.
+    """
+    for name, value in list(vars(holder).items()):
+        if new := _NEW.get(type(value)):
+            setattr(holder, name, new())
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(
-        before=_MUTEX.acquire, after_in_parent=_MUTEX.release, after_in_child=_forget
+        before=lambda: _MUTEX.acquire(),
+        after_in_parent=lambda: _MUTEX.release(),
+        after_in_child=_forget,
     )
 
 

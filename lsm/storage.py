@@ -125,8 +125,8 @@ class Storage(Protocol):
         """An empty file to write, in place of any that was there.
 
         With ``small_appends`` every append goes to the system at once, and does not make its
-        caller wait for other Python threads: for a write-ahead log. Else appends are buffered,
-        and readers see them after sync() or close().
+        caller wait for other Python threads: for a write-ahead log, which has to be a new file.
+        Else appends are buffered, and readers see them after sync() or close().
         """
 
     def read(self, path: str) -> bytes:
@@ -223,7 +223,8 @@ class FileSystem(Storage):
 
     def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
         with trying("create the file", path):
-            raw = open(path, "wb", buffering=0)  # noqa: SIM115 - the file closes it
+            opener = _opened_as_it_is if small_appends else None
+            raw = open(path, "wb", buffering=0, opener=opener)  # noqa: SIM115 - the file closes it
         return _LogFile(raw, path) if small_appends else _File(raw, path)
 
     def read(self, path: str) -> bytes:
@@ -357,6 +358,11 @@ class _LogFile(_File):
     def close(self) -> None:
         with trying("close the file", self.path):
             self._raw.close()
+
+
+def _opened_as_it_is(path: str, flags: int) -> int:
+    """Open a file and empty it not: a child, forked while it was about to, would empty a log."""
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
 
 
 def _sync(descriptor: int) -> None:

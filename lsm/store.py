@@ -22,6 +22,7 @@ from lsm.disk.keys import rank, sequence_of
 from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
+from lsm.locks import renew_locks
 from lsm.manifest import Manifest
 from lsm.memtable import Memtable
 from lsm.nesting import is_nested
@@ -73,7 +74,7 @@ class Store:
         self.comparator = comparator
         self.read_only = read_only
         self._lock = lock
-        self._is_abandoned = False
+        self.is_abandoned = False
         self.changed = Turnstile()
         self.work = Work()
         self.losses: list[recovery.LogLoss] = []
@@ -142,7 +143,7 @@ class Store:
         handler or a finalizer in the middle of an operation, it returns before that has ended, and
         a thread of its own closes after that.
         """
-        if self._is_abandoned:
+        if self.is_abandoned:
             return
         if is_nested() or is_background():
             self.closed_by = self.closed_by or CLOSED
@@ -186,13 +187,24 @@ class Store:
 
     def abandon(self, reason: str) -> None:
         """In a forked child: touch no file and no lock, only refuse from now on."""
-        self._is_abandoned = True
+        self.is_abandoned = True
+        for part in (self, self.writer, self.installer, self.manifest, *self.background.parts()):
+            renew_locks(part)
+        for part in (self.tables, *self.tables.caches()):
+            renew_locks(part)
         self.closed_by = reason
         self.view = None
         for reference in list(self._walkers):
             walker = reference()
             if walker is not None:
                 walker.abandon(reason)
+
+    def show(self, view: View) -> None:
+        """Have readers see this from now on, with the writer's lock held."""
+        self.view = view
+        if self.is_abandoned:  # in a child that was forked before that
+            self.view = None
+            raise self.closed_error()
 
     def add_walker(self, walker: Walker) -> None:
         """Have an iterator closed with the database."""

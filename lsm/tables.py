@@ -300,8 +300,12 @@ class Tables:
         self._closed = reason
         for opened in self._all():
             self._shut(opened)
-        for cache in (self.open_tables, self.blocks, self.filters):
+        for cache in self.caches():
             cache.clear()
+
+    def caches(self) -> tuple[ClockCache, ...]:
+        """Those of tables, blocks and filters."""
+        return self.open_tables, self.blocks, self.filters
 
     def _all(self) -> list[OpenTable]:
         """The tables that are in the cache, and those that somebody reads."""

@@ -188,14 +188,16 @@ class Writer:
                     self._settle()
                     view = self._view
                     memtables = (Memtable(store.comparator, log), *view.memtables)
-                    store.view = View(memtables, view.version)
+                    store.show(View(memtables, view.version))
                     log.begin()
             except SyncError as error:
                 store.fail(error)
                 raise
             except BaseException:
                 found = store.view
-                if found is None or found.memtables[0].log is not log:
+                # In a child that was forked here it is its parent's, who may have gone on with it.
+                is_used = found is not None and found.memtables[0].log is log
+                if not is_used and not store.is_abandoned:
                     log.abandon()
                 raise
         store.background.schedule()

@@ -316,7 +316,8 @@ class Actor:
             case "create":
                 if writer:
                     writer.close()
-                self.writers[name] = self.storage.create(path, small_appends=bool(amount % 2))
+                is_log = bool(amount % 2) and not self.storage.exists(path)
+                self.writers[name] = self.storage.create(path, small_appends=is_log)
             case "append":
                 self.writers[name].append(name.encode() * amount)
             case "sync" | "close":
