@@ -476,7 +476,7 @@ def test_a_filled_database_is_one_like_any_other(tmp_path: Path, rng: Any) -> No
 
 
 def test_a_run_has_each_key_once(tmp_path: Path) -> None:
-    told = "1 tables with 1 keys, and was to have 2: keys must"
+    told = "level 3 was to have b'a' twice: keys must differ"
     with (
         lsm.DB(tmp_path, create_if_missing=True, **STILL) as db,
         pytest.raises(ValueError, match=told),
