@@ -3,10 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: test lint format demo bench soak asan wheel clean
+.PHONY: test full lint format demo bench soak asan wheel clean
 
 test: .venv/ready
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+# What hunts, for minutes a file instead of seconds.
+full: .venv/ready
+	LSM_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -26,7 +30,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks $(BENCH)
 
 soak: .venv/ready
-	LSM_SOAK=1 $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
+	LSM_EFFORT=soak $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
 	$(BIN)/python -m tests.soak
 
 # The kernel tests with every memory access and every C operation of the native kernel watched.

@@ -14,7 +14,7 @@ from hypothesis import settings
 _T = TypeVar("_T")
 
 EFFORTS = ("quick", "full", "soak")
-EFFORT = os.environ.get("LSM_EFFORT") or ("soak" if os.environ.get("LSM_SOAK") else "quick")
+EFFORT = os.environ.get("LSM_EFFORT") or "quick"
 if EFFORT not in EFFORTS:
     raise ValueError(f"LSM_EFFORT is {EFFORT!r}, and can be {', '.join(EFFORTS)}")
 SOAK = EFFORT == "soak"
