@@ -398,10 +398,14 @@ def _write_keeping_the_gil() -> Callable[[int, Data, int], int]:
     write.restype = ctypes.c_ssize_t
 
     def write_some(descriptor: int, data: Data, offset: int) -> int:
-        while (done := write(descriptor, bytes(data), len(data), offset)) < 0:
-            number = ctypes.get_errno()
-            if number != errno.EINTR:
-                raise OSError(number, os.strerror(number))
+        try:
+            while (done := write(descriptor, bytes(data), len(data), offset)) < 0:
+                number = ctypes.get_errno()
+                if number != errno.EINTR:
+                    raise OSError(number, os.strerror(number))
+        except ctypes.ArgumentError as error:  # what went wrong with one, and only that in words
+            kind = MemoryError if "MemoryError" in str(error) else RecursionError
+            raise kind(str(error)) from None
         return int(done)
 
     return write_some

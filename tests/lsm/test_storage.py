@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import resource
 import subprocess
@@ -28,6 +29,7 @@ from lsm.storage import BUFFER_BYTES, FileSystem, Placed, Storage, WritableFile
 from tests.effort import examples
 from tests.interpreter import fresh
 from tests.lsm.simulated import SimulatedStorage
+from tests.stack import with_stack_for
 
 FILES = FileSystem()
 
@@ -648,6 +650,18 @@ class TestWritingThroughC:
         assert file.size == 22
         file.close()
         assert FILES.read(f"{tmp_path}/log") == b"firstsecondthirdfourth"
+
+    def test_who_is_short_of_stack_is_told_that(self, tmp_path: Path) -> None:
+        file = FILES.create(f"{tmp_path}/log", small_appends=True)
+        refused = 0
+        for frames in range(40):
+            try:
+                with_stack_for(frames, functools.partial(file.append, Placed(0, b"bytes")))
+            except RecursionError:
+                refused += 1
+        assert 0 < refused < 40
+        file.close()
+        assert (tmp_path / "log").read_bytes() == b"bytes"
 
     def test_an_error_is_the_systems(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ctypes, "PyDLL", lambda *_, **__: FakeLibrary(calls=5))
