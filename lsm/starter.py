@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from types import FrameType
 
 _PREFIX = "lsm-"  # of the names of threads
+# What a thread begins with, in all versions of Python there are.
+_FIRST = getattr(getattr(threading.Thread, "_bootstrap", None), "__code__", None)
 _RETRY_SECONDS = 0.1
 
 Task = tuple[Callable[[], None], str, bool]
@@ -66,4 +70,19 @@ if hasattr(os, "register_at_fork"):
 
 def is_background() -> bool:
     """Whether this is a thread of some database's."""
-    return threading.current_thread().name.startswith(_PREFIX)
+    return (_beginning() or threading.current_thread()).name.startswith(_PREFIX)
+
+
+def _beginning() -> threading.Thread | None:
+    """The thread that the stack of this one begins with; None in one that is none of Python's.
+
+    A finalizer may come before ``threading`` itself knows what runs here. The starter waits until
+    it does, so that nobody in a thread of its may wait for another one.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _FIRST:
+            found = frame.f_locals.get("self")
+            return found if isinstance(found, threading.Thread) else None
+        frame = frame.f_back
+    return None
