@@ -114,7 +114,7 @@ def open_store(
             policies = policies.with_seed(seed_of(storage, directory))
             _keep(storage, directory, options, attempt)
         store = Store(storage, directory, options, policies, comparator, lock, read_only)
-        attempt.on_failure(store.close)
+        attempt.on_failure(store.close_here)
         store.recover()
         watch_for_forks(store)
         attempt.hand_on()

@@ -149,6 +149,10 @@ class Store:
             self.closed_by = self.closed_by or CLOSED
             self._close_elsewhere()
             return
+        self.close_here()
+
+    def close_here(self) -> None:
+        """Close in this very thread, which has to be in the middle of nothing but that."""
         with self._closing:
             self._finish()
 
@@ -175,13 +179,13 @@ class Store:
             self.close()
 
     def _close_elsewhere(self) -> None:
-        STARTER.start(self._close_here, "close", daemon=False)
+        STARTER.run()
+        STARTER.start(self._close_alone, "close", daemon=False)
 
-    def _close_here(self) -> None:
+    def _close_alone(self) -> None:
         """Close in a thread of its own, where nobody waits for an error."""
         try:
-            with self._closing:
-                self._finish()
+            self.close_here()
         except Error as error:
             _log.error("%s: closing it failed: %s", self.directory, cause(error))
 
