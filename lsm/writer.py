@@ -111,7 +111,11 @@ class Writer:
             self._remove(writing)
             raise
         if writing.error is not None:
-            raise writing.error
+            error, writing.error = writing.error, None  # whose frames have both
+            try:
+                raise error
+            finally:
+                del error
 
     def switch(self) -> tuple[Memtable, ...]:
         """Give what is in memory to the background; the memtables that are to be flushed."""
