@@ -127,8 +127,11 @@ class FlakyFileSystem(FileSystem):
     def _flaky_write(self, write: Callable[..., int], path: str) -> Callable[..., int]:
         def write_some(descriptor: int, data: Data, *offset: int) -> int:
             error = self.meet("append", path)
-            if error is not None:
-                raise error
+            try:
+                if error is not None:
+                    raise error
+            finally:
+                del error  # whose frames have it
             return write(descriptor, self.take_part(data), *offset)
 
         return write_some
