@@ -328,7 +328,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def test_a_handler_reads_in_the_middle_of_everything(tmp_path: Path, test_seed: int) -> None:
-    said = said_by(READ_BY_A_HANDLER, tmp_path / "db", test_seed, by_effort(60, 2000, 20_000))
+    said = said_by(READ_BY_A_HANDLER, tmp_path / "db", test_seed, by_effort(60, 1000, 4000))
     assert said == "whole 500\n"
 
 
@@ -373,7 +373,7 @@ assert len(dict(db)) == 51, sorted(dict(db))
 def test_finalizers_write_in_the_middle_of_writes(
     number: int, tmp_path: Path, test_seed: int
 ) -> None:
-    said = said_by(FINALIZERS, tmp_path / "db", test_seed, by_effort(1000, 5000, 50_000))
+    said = said_by(FINALIZERS, tmp_path / "db", test_seed, by_effort(1000, 5000, 10_000))
     assert said == "whole 51\n"
 
 

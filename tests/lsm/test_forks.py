@@ -209,19 +209,21 @@ class Traffic:
 
     def fork(self, _name: int) -> None:
         """Fork again and again, between what the others do."""
-        for _ in range(by_effort(4, 60, 3000)):
+        for _ in range(by_effort(4, 40, 80)):
             if not self.goes_on():
                 return
             until(functools.partial(self._is_behind, self.steps + 3))
             check_in_child(functools.partial(be_a_child, self.parent))
 
 
+@pytest.mark.parametrize("number", range(by_effort(1, 2, 50)))
 @pytest.mark.parametrize("forking", [1, 3])
 @patient
 def test_a_child_that_is_forked_beside_busy_threads_is_refused_and_hangs_nowhere(
-    forking: int, tmp_path: Path
+    forking: int, number: int, tmp_path: Path
 ) -> None:
     """Who forks is a thread of its own, or three at once."""
+    print(number)
     parent = Parent.made(tmp_path / "db")
     crew = Crew(patience=100)
     traffic = Traffic(parent, crew)
@@ -297,11 +299,12 @@ def without_new_logs(files: dict[str, bytes], before: dict[str, bytes]) -> dict[
     }
 
 
+@pytest.mark.parametrize("sample", range(by_effort(1, 1, 20)))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", OPERATIONS)
 @patient
 def test_a_fork_within_an_operation_disturbs_it_nowhere(
-    name: str, kind: Kind, tmp_path: Path, rng: random.Random
+    name: str, kind: Kind, sample: int, tmp_path: Path, rng: random.Random
 ) -> None:
     """As a signal handler forks: there the child ends, and the operation goes on."""
     operation, before = OPERATIONS[name]
@@ -315,7 +318,7 @@ def test_a_fork_within_an_operation_disturbs_it_nowhere(
             crew.start(have_a_database, Path(f"{parent.path} of {os.getpid()}"))
         parent.leave()
 
-    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 15, None), rng):
+    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 15, 50), rng):
         parent = Parent.made(tmp_path / f"at {number}")
         before(parent)
         outcome = interrupted_at(
@@ -324,18 +327,19 @@ def test_a_fork_within_an_operation_disturbs_it_nowhere(
             call=lambda it=parent: check_in_child(functools.partial(be_a_child_within, it)),
             kind=kind,
         )
-        print(number, outcome.where)
+        print(sample, number, outcome.where)
         assert outcome.raised is None, outcome.raised
         if "put" in name:
             parent.contents[b"new"] = b"\0"
         check_parent(parent)
 
 
+@pytest.mark.parametrize("sample", range(by_effort(1, 1, 20)))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", OPERATIONS)
 @patient
 def test_a_child_that_goes_on_with_an_operation_is_refused_and_touches_nothing(
-    name: str, kind: Kind, tmp_path: Path, rng: random.Random
+    name: str, kind: Kind, sample: int, tmp_path: Path, rng: random.Random
 ) -> None:
     """As a signal handler forks, and returns in both: only the parent's operation is done.
 
@@ -343,7 +347,7 @@ def test_a_child_that_goes_on_with_an_operation_is_refused_and_touches_nothing(
     parent.
     """
     operation, before = OPERATIONS[name]
-    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(2, 30, None), rng):
+    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(2, 30, 100), rng):
         parent = Parent.made(tmp_path / f"at {number}")
         before(parent)
         twins = Twins()
@@ -352,7 +356,7 @@ def test_a_child_that_goes_on_with_an_operation_is_refused_and_touches_nothing(
         )
         if twins.child is not None and twins.child.is_this:
             twins.child.end(functools.partial(check_twin, parent, outcome))
-        print(number, outcome.where)
+        print(sample, number, outcome.where)
         assert outcome.raised is None, outcome.raised
         if "put" in name:
             parent.contents[b"new"] = b"\0"

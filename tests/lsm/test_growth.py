@@ -139,23 +139,24 @@ def check_caches(db: lsm.DB) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="no /proc to look at")
+@pytest.mark.parametrize("number", range(by_effort(1, 4, 200)))
 @patient
 def test_overwriting_the_same_keys_takes_no_more_and_more(
-    tmp_path: Path, rng: random.Random
+    number: int, tmp_path: Path, rng: random.Random
 ) -> None:
     path = tmp_path / "db"
     with lsm.DB(path, create_if_missing=True, **OPTIONS) as db:
         holder = Holder(db, rng)
         overwrite(db, rng, 400)
         first = Size.of(db, path)
-        for _ in range(by_effort(4, 100, 3000)):
+        for _ in range(by_effort(4, 25, 50)):
             for _ in range(4):
                 overwrite(db, rng, 60)
                 holder.take()
             check_caches(db)
             gc.collect()
             size = Size.of(db, path)
-            print(size)  # shown if what follows fails
+            print(number, size)  # shown if what follows fails
             assert (size.logs, size.manifests, size.others) == (1, 1, first.others)
             assert (size.stray_tables, size.pending, size.in_doubt) == (0, 0, 0)
             assert (size.memtables, size.queued, size.manual) == (1, 0, 0)
@@ -190,7 +191,7 @@ def test_readers_and_writers_that_come_and_go_leave_nothing(
         def come_and_go(seed: float) -> None:
             mine = random.Random(seed)
             holder = Holder(db, mine)
-            for _ in range(by_effort(6, 100, 5000)):
+            for _ in range(by_effort(6, 100, 500)):
                 overwrite(db, mine, 10)
                 holder.take()
 
