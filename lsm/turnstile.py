@@ -8,6 +8,8 @@ from collections import deque
 # Whoever waits looks again so often, even if nobody says that something has changed: an
 # interruption may have come before that was said.
 _PATIENCE_SECONDS = 0.5
+# So many tickets are out before those who have one are let pass to look again.
+_MOST_TICKETS = 1000
 
 
 class Ticket:
@@ -40,6 +42,8 @@ class Turnstile:
 
     def ticket(self) -> Ticket:
         """A ticket for the next turn."""
+        if len(self._tickets) >= _MOST_TICKETS:  # of those who did not have to wait
+            self.turn()
         ticket = Ticket()
         self._tickets.append(ticket)
         return ticket
