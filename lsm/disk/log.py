@@ -150,7 +150,8 @@ class LogReader:
                 return
             masked, length, kind = FRAGMENT.unpack_from(data, at)
             end = at + HEADER_BYTES + length
-            if len(data) < end <= at + room and kind in _KINDS and self._is_last(at):
+            is_torn = kind in _KINDS or self._zeros_from <= at + _TYPE_AT
+            if len(data) < end <= at + room and is_torn and self._is_last(at):
                 return
             if damage := self._damage(at, room, masked, length, kind):
                 # Where the next fragment starts is not known then, save at the next block.

@@ -542,3 +542,15 @@ def test_a_record_that_means_nothing_is_lost_with_all_behind_it(rng: random.Rand
         pass
     reader.lose_record("no batch")
     assert reader.losses == [Loss(len(first), len(data) - len(first), "no batch")]
+
+
+@pytest.mark.parametrize("length", [100, 3000])
+def test_zeros_from_within_the_header_of_the_last_fragment_on_are_a_tear(length: int) -> None:
+    """A device may make a file longer before it has written what belongs there."""
+    whole = log_of([b"first", bytes(range(1, 101)) * (length // 100)])
+    start = len(log_of([b"first"]))
+    for end in range(start + 7, len(whole)):
+        reader = LogReader(whole[: start + 6] + bytes(end - start - 6), "log")
+        assert list(reader.records()) == [b"first"]
+        assert reader.losses == []
+        assert reader.valid_end == start
