@@ -179,13 +179,16 @@ def restart_keys(block: Block) -> list[OrderedKey]:
     """
     data, end, wrap = block.data, block.entries_end, block.wrap
     keys = []
-    ends = (*block.restarts[1:], end)
-    for restart, next_restart in zip(block.restarts, ends, strict=True) if end else ():
+    last = behind = 0
+    for restart in block.restarts if end else ():
         shared, unshared, length, at = _long_lengths(block, restart)
-        if shared or unshared < VERSION_BYTES or at + unshared + length > next_restart:
-            raise _malformed(block, restart)
+        if shared or unshared < VERSION_BYTES or restart < behind:
+            raise _malformed(block, last if restart < behind else restart)
+        last, behind = restart, at + unshared + length
         key = data[at : at + unshared - VERSION_BYTES]
         keys.append(key if wrap is None else wrap(key))
+    if behind > end:
+        raise _malformed(block, last)
     block.restart_keys = keys
     return keys
 
