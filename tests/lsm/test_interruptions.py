@@ -18,7 +18,7 @@ import pytest
 import lsm
 from tests.effort import by_effort
 from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, chosen, interrupted_at, points
-from tests.lsm.patience import patient
+from tests.lsm.patience import SECONDS, within
 
 # A file whose opening is interrupted before anybody has it is closed by Python, with a warning.
 pytestmark = pytest.mark.filterwarnings(
@@ -221,20 +221,24 @@ def too_deep() -> BaseException:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, too_deep])
 @pytest.mark.parametrize("name", OPERATIONS)
-@patient
 def test_an_exception_at_any_point_leaves_an_operation_done_or_not_done(
     name: str, error: Callable[[], BaseException], tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
     some = by_effort(5, None if error is KeyboardInterrupt else 150, None)
     for number in chosen(all_points(name, tmp_path / "db"), some, rng):
-        subject = Subject.made(tmp_path / f"at {number}")
-        before(subject)
-        outcome = interrupted_at(number, lambda it=subject: operation(it), raising=error)
-        print(number, outcome.where)  # shown if what follows fails
-        if outcome.raised is not None:
-            assert isinstance(outcome.raised, type(error())), outcome.raised
-        check_it_goes_on(subject)
+        path = tmp_path / f"at {number}"
+
+        def interrupted(number: int = number, path: Path = path) -> None:
+            subject = Subject.made(path)
+            before(subject)
+            outcome = interrupted_at(number, lambda: operation(subject), raising=error)
+            print(number, outcome.where)  # shown if what follows fails
+            if outcome.raised is not None:
+                assert isinstance(outcome.raised, type(error())), outcome.raised
+            check_it_goes_on(subject)
+
+        within(SECONDS, interrupted)
 
 
 def write_within(subject: Subject) -> None:
@@ -268,42 +272,50 @@ WITHIN: dict[str, Do] = {
 
 
 @pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
-@pytest.mark.parametrize("within", WITHIN)
+@pytest.mark.parametrize("inner", WITHIN)
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "close"])
-@patient
 def test_an_operation_within_another_is_done_and_so_is_the_other(
-    name: str, within: str, kind: Kind, tmp_path: Path, rng: random.Random
+    name: str, inner: str, kind: Kind, tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
     for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(2, 40, None), rng):
-        subject = Subject.made(tmp_path / f"at {number}")
-        before(subject)
-        outcome = interrupted_at(
-            number,
-            lambda it=subject: operation(it),
-            call=lambda it=subject: WITHIN[within](it),
-            kind=kind,
-        )
-        print(number, outcome.where)
-        assert outcome.raised is None, outcome.raised
-        if outcome.where is not None:
-            subject.sure, subject.doubtful = subject.allowed()[1], []
-        check_it_goes_on(subject)
+        path = tmp_path / f"at {number}"
+
+        def interrupted(number: int = number, path: Path = path) -> None:
+            subject = Subject.made(path)
+            before(subject)
+            outcome = interrupted_at(
+                number,
+                lambda: operation(subject),
+                call=lambda: WITHIN[inner](subject),
+                kind=kind,
+            )
+            print(number, outcome.where)
+            assert outcome.raised is None, outcome.raised
+            if outcome.where is not None:
+                subject.sure, subject.doubtful = subject.allowed()[1], []
+            check_it_goes_on(subject)
+
+        within(SECONDS, interrupted)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@patient
 def test_closing_within_an_operation_hangs_nothing_and_loses_nothing(
     name: str, tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
     for number in chosen(all_points(name, tmp_path / "db"), by_effort(2, 100, None), rng):
-        subject = Subject.made(tmp_path / f"at {number}")
-        before(subject)
-        outcome = interrupted_at(number, lambda it=subject: operation(it), call=subject.db.close)
-        print(number, outcome.where)
-        if outcome.raised is not None:
-            assert isinstance(outcome.raised, RuntimeError), outcome.raised
-            assert "closed" in str(outcome.raised).lower()
-        assert outcome.where is None or subject.db.closed
-        check_it_goes_on(subject)
+        path = tmp_path / f"at {number}"
+
+        def interrupted(number: int = number, path: Path = path) -> None:
+            subject = Subject.made(path)
+            before(subject)
+            outcome = interrupted_at(number, lambda: operation(subject), call=subject.db.close)
+            print(number, outcome.where)
+            if outcome.raised is not None:
+                assert isinstance(outcome.raised, RuntimeError), outcome.raised
+                assert "closed" in str(outcome.raised).lower()
+            assert outcome.where is None or subject.db.closed
+            check_it_goes_on(subject)
+
+        within(SECONDS, interrupted)
