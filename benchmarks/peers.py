@@ -250,7 +250,7 @@ BY_NAME: dict[str, Callable[[], Subject]] = {
     "pyprobables-expanding": pyprobables_expanding,
 }
 
-# Whose wish is a number of bits.
+# Whose sizing parameter is a number of bits.
 BY_FINGERPRINT = ("pyfusefilter",)
 
 # Those whose rate can be chosen, and that are made of as many keys as are known before.

@@ -75,7 +75,7 @@ class Row:
 
     ``subject`` is who was measured and ``at`` under which circumstances; with part, group and name
     they tell a row from all others. ``value`` is the number that counts, None where there is none:
-    the ``reason`` says why. ``better`` is the direction to wish for.
+    the ``reason`` says why. ``better`` is the direction to hope for.
     """
 
     part: str

@@ -19,7 +19,7 @@ import attrs
 from filters import header, peeled
 from filters.errors import CorruptFilterError
 from filters.peeled import ARITY, Shard, Size
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,7 +35,7 @@ KEYS_PER_SHARD = 1 << 20
 # Slots a key takes in the limit of many keys, see segment_count().
 SLOTS_PER_KEY = 1.125
 
-WISHES = peeled.wishes(FAMILY, least_bits_per_key=9)
+SIZING_PARAMETERS = peeled.sizing_parameters(FAMILY, least_bits_per_key=9)
 
 _SHARD = struct.Struct("<QLL")
 SHARD_BYTES = _SHARD.size
@@ -64,14 +64,14 @@ def check(
     fingerprint_bits: int | None = None,
     bits_per_key: float | None = None,
     fpr: float | None = None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    return peeled.check(WISHES, fingerprint_bits, bits_per_key, fpr)
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    return peeled.check(SIZING_PARAMETERS, fingerprint_bits, bits_per_key, fpr)
 
 
-def fingerprint_bits_for(wish: Wish) -> int:
+def fingerprint_bits_for(sizing: SizingParameter) -> int:
     """8 or 16 bits: the fewest that grant a rate, or the most that stay within a size."""
-    return peeled.fingerprint_bits_for(wish, SLOTS_PER_KEY)
+    return peeled.fingerprint_bits_for(sizing, SLOTS_PER_KEY)
 
 
 def shard_count(num_keys: int) -> int:
@@ -96,10 +96,10 @@ def plan(num_keys: int) -> Geometry:
     return Geometry(length, max(1, -(-slots // length) - (ARITY - 1)))
 
 
-def size_of(num_keys: int, wish: Wish) -> Size[Geometry]:
+def size_of(num_keys: int, sizing: SizingParameter) -> Size[Geometry]:
     """What a filter of this many keys is expected to take."""
     shards = shard_count(num_keys)
-    return Size(shards, plan(-(-num_keys // shards)), fingerprint_bits_for(wish))
+    return Size(shards, plan(-(-num_keys // shards)), fingerprint_bits_for(sizing))
 
 
 def payload_bytes(size: Size[Geometry]) -> int:

@@ -23,7 +23,7 @@ import attrs
 from filters import header, occupancy
 from filters.blocked_probes import PROBES_UP_TO
 from filters.errors import CorruptFilterError
-from filters.wishes import Wish, Wishes, smallest
+from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -40,10 +40,10 @@ PROBE_MULTIPLIER = 0x9E37_79B9
 # Above this a classic or a fuse filter of the same size has half the rate or less.
 ADVISED_BITS_PER_KEY = 16
 
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"bits_per_key": (1, 64), "fpr": (1e-8, 0.6)},
-    default=Wish("bits_per_key", 10),
+    default=SizingParameter("bits_per_key", 10),
     max_probes=MAX_PROBES,
 )
 
@@ -66,31 +66,34 @@ def check(
     bits_per_key: float | None = None,
     fpr: float | None = None,
     num_probes: int | None = None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError; warns where it is unwise."""
-    WISHES.check_probes(num_probes)
-    wish = WISHES.choose(bits_per_key=bits_per_key, fpr=fpr)
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError.
+
+    It warns where the size is unwise.
+    """
+    SIZING_PARAMETERS.check_probes(num_probes)
+    sizing = SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
     many = 1 << 20
-    size = plan(many, wish, num_probes).lines * LINE_BITS / many
+    size = plan(many, sizing, num_probes).lines * LINE_BITS / many
     if size > ADVISED_BITS_PER_KEY * 1.001:
         warnings.warn(
-            f"a blocked filter at {wish.name}={wish.value:g} takes {size:.3g} bits per key; above "
-            f"{ADVISED_BITS_PER_KEY} a classic or a binary-fuse filter has a far lower rate",
+            f"a blocked filter at {sizing.name}={sizing.value:g} takes {size:.3g} bits per key; "
+            f"above {ADVISED_BITS_PER_KEY} a classic or a binary-fuse filter has a far lower rate",
             stacklevel=3,
         )
-    return wish
+    return sizing
 
 
-def plan(num_keys: int, wish: Wish, num_probes: int | None = None) -> Geometry:
-    """The fewest lines that grant the wish for this many keys."""
-    if wish.name == "fpr":
-        lines = lines_for_fpr(num_keys, wish.value, num_probes)
+def plan(num_keys: int, sizing: SizingParameter, num_probes: int | None = None) -> Geometry:
+    """The fewest lines that meet the sizing parameter for this many keys."""
+    if sizing.name == "fpr":
+        lines = lines_for_fpr(num_keys, sizing.value, num_probes)
     else:
-        lines = max(1, math.ceil(num_keys * wish.value / LINE_BITS))
+        lines = max(1, math.ceil(num_keys * sizing.value / LINE_BITS))
     if lines > MAX_LINES:
         raise ValueError(
-            f"a {FAMILY} filter for {num_keys} keys at {wish.name}={wish.value:g} takes more than "
-            f"the {MAX_LINES} lines allowed: split the keys over several filters"
+            f"a {FAMILY} filter for {num_keys} keys at {sizing.name}={sizing.value:g} takes more "
+            f"than the {MAX_LINES} lines allowed: split the keys over several filters"
         )
     return Geometry(lines, num_probes or best_probes(lines * LINE_BITS / max(1, num_keys)))
 

@@ -8,10 +8,11 @@ keys up to a threshold are bumped: the next layer, small as they are few, takes 
 layer leaves over is kept as it is, in a list of hashes, and so no set fails to build.
 
 A slot is a bit of each of ``c`` columns, or of one more: the later blocks of 64 slots have it, as
-many as the wish needs. In the header, ``size`` is the number of 64-bit words of all columns and
-``parameter`` the columns of the narrow blocks. The payload is the number of layers (u32), each
-layer's number of blocks (u32), two bits for the threshold of each bucket, zeros up to a whole word,
-the words of every block column by column, and the hashes left over in ascending order (u64).
+many as the sizing parameter asks for. In the header, ``size`` is the number of 64-bit words of all
+columns and ``parameter`` the columns of the narrow blocks. The payload is the number of layers
+(u32), each layer's number of blocks (u32), two bits for the threshold of each bucket, zeros up to a
+whole word, the words of every block column by column, and the hashes left over in ascending order
+(u64).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import attrs
 
 from filters import header
 from filters.errors import CorruptFilterError
-from filters.wishes import Wish, Wishes
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,10 +72,10 @@ EMPTY_SLOTS = 0.0016
 # A small set takes more than its share of bits for what is not in columns; this much stays there.
 LEAST_SHARE_OF_COLUMNS = 0.9
 
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"bits_per_key": (1.1, 34), "fpr": (2**-32, 0.5)},
-    default=Wish("fpr", 0.01),
+    default=SizingParameter("fpr", 0.01),
 )
 
 _COUNT = struct.Struct("<L")
@@ -142,18 +143,18 @@ class Size:
     left_over: int
 
 
-def check(*, bits_per_key: float | None = None, fpr: float | None = None) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    return WISHES.choose(bits_per_key=bits_per_key, fpr=fpr)
+def check(*, bits_per_key: float | None = None, fpr: float | None = None) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    return SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
 
 
-def blocks_for(num_keys: int, layers: int, wish: Wish) -> list[int]:
+def blocks_for(num_keys: int, layers: int, sizing: SizingParameter) -> list[int]:
     """The blocks to try for the layer that follows on so many, for the keys there still are.
 
     None where their hashes take no more words than the smallest layer would. What takes the fewest
     words is kept, see :func:`words_taken`; two are tried where little depends on the time it takes.
     """
-    if layers == MAX_LAYERS or num_keys <= MIN_BLOCKS * most_columns(wish) + 1:
+    if layers == MAX_LAYERS or num_keys <= MIN_BLOCKS * most_columns(sizing) + 1:
         return []
     if num_keys >= CROWD:
         crowding = CROWDING + CROWDING_OF_FEW / math.sqrt(num_keys)
@@ -162,9 +163,9 @@ def blocks_for(num_keys: int, layers: int, wish: Wish) -> list[int]:
     return sorted(tries)
 
 
-def words_taken(blocks: int, bumped: int, wish: Wish) -> int:
+def words_taken(blocks: int, bumped: int, sizing: SizingParameter) -> int:
     """What a layer costs: its words, and those of the hashes that it bumped."""
-    return blocks * most_columns(wish) + bumped
+    return blocks * most_columns(sizing) + bumped
 
 
 def buckets_of(blocks: int) -> int:
@@ -179,24 +180,28 @@ def sections_of(buckets: int) -> list[int]:
     return [buckets // SECTIONS * section for section in range(SECTIONS)]
 
 
-def columns_for(wish: Wish, num_keys: int, layers: Sequence[Layer], left_over: int) -> Columns:
+def columns_for(
+    sizing: SizingParameter, num_keys: int, layers: Sequence[Layer], left_over: int
+) -> Columns:
     """The fewest columns that grant a rate, or the most that stay within a size.
 
     Chosen once it is known which starts are bumped, so that the rate is met exactly.
     """
     blocks = sum(layer.blocks for layer in layers)
     if not blocks:
-        return Columns(most_columns(wish), 0)
-    if wish.name == "fpr":
-        return _columns_for_rate(wish.value, layers)
+        return Columns(most_columns(sizing), 0)
+    if sizing.name == "fpr":
+        return _columns_for_rate(sizing.value, layers)
     fixed = fixed_bytes([each.blocks for each in layers]) // WORD_BYTES + left_over
-    words = wish.value * num_keys / WORD_BITS - fixed
-    return _columns_in(max(words, LEAST_SHARE_OF_COLUMNS * wish.value * blocks), blocks)
+    words = sizing.value * num_keys / WORD_BITS - fixed
+    return _columns_in(max(words, LEAST_SHARE_OF_COLUMNS * sizing.value * blocks), blocks)
 
 
-def most_columns(wish: Wish) -> int:
+def most_columns(sizing: SizingParameter) -> int:
     """The columns of a wide block, as far as they are known before anything is built."""
-    return math.ceil(-math.log2(wish.value)) if wish.name == "fpr" else min(32, int(wish.value))
+    return (
+        math.ceil(-math.log2(sizing.value)) if sizing.name == "fpr" else min(32, int(sizing.value))
+    )
 
 
 def _columns_in(words: float, blocks: int) -> Columns:
@@ -206,7 +211,7 @@ def _columns_in(words: float, blocks: int) -> Columns:
 
 
 def _columns_for_rate(fpr: float, layers: Sequence[Layer]) -> Columns:
-    """As many columns as leave the rate above the wish, and wide blocks until it is not."""
+    """As many columns as leave the rate too high, then wide blocks until it is not."""
     chances = list(_chances(layers))
     asked = sum(chance * layer.kept() for chance, layer in zip(chances, layers, strict=True))
     if asked <= fpr:
@@ -259,14 +264,14 @@ def expected_fpr(layers: Sequence[Layer], columns: Columns) -> float:
     return rate * 2.0**-columns.narrow
 
 
-def plan(num_keys: int, wish: Wish) -> Size:
+def plan(num_keys: int, sizing: SizingParameter) -> Size:
     """What a filter of so many keys is expected to take."""
     layers: list[Layer] = []
     left = num_keys
-    while tries := blocks_for(left, len(layers), wish):
+    while tries := blocks_for(left, len(layers), sizing):
         left = max(0, left - math.floor(tries[-1] * BLOCK_SLOTS * (1 - EMPTY_SLOTS)))
         layers.append(Planned(tries[-1]))
-    return Size(tuple(layers), columns_for(wish, num_keys, layers, left), left)
+    return Size(tuple(layers), columns_for(sizing, num_keys, layers, left), left)
 
 
 def predicted_fpr(num_keys: float, size: Size) -> float:

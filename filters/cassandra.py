@@ -25,7 +25,7 @@ import attrs
 from filters import occupancy, sampling
 from filters.errors import CorruptFilterError
 from filters.header import immutable_view
-from filters.wishes import Wish, Wishes, checked_int
+from filters.sizing_parameters import SizingParameter, SizingParameters, checked_int
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 FAMILY = "cassandra"
 MAX_WORDS = (1 << 31) - 1
 MIN_FP_CHANCE = 6.71e-05
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"fp_chance": (MIN_FP_CHANCE, 1)},
-    default=Wish("fp_chance", 0.01),
+    default=SizingParameter("fp_chance", 0.01),
 )
 
 _HEADER = struct.Struct(">ii")
@@ -130,30 +130,30 @@ def layout_of(sstable_version: str) -> Layout:
     return found
 
 
-def check(*, fp_chance: float | None = None, expected_keys: int | None = None) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
+def check(*, fp_chance: float | None = None, expected_keys: int | None = None) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
     if expected_keys is not None:
         checked_int(f"expected_keys of a {FAMILY} filter", expected_keys, 0, 1 << 40)
-    wish = WISHES.choose(fp_chance=fp_chance)
-    if wish.value == MIN_FP_CHANCE:
+    sizing = SIZING_PARAMETERS.choose(fp_chance=fp_chance)
+    if sizing.value == MIN_FP_CHANCE:
         raise ValueError(
-            f"fp_chance of a {FAMILY} filter is out of range: {wish.value!r}, Cassandra demands "
+            f"fp_chance of a {FAMILY} filter is out of range: {sizing.value!r}, Cassandra demands "
             "more than that, and at most 1"
         )
-    return wish
+    return sizing
 
 
-def plan(num_keys: int, wish: Wish) -> Geometry:
+def plan(num_keys: int, sizing: SizingParameter) -> Geometry:
     """Cassandra's geometry for this many keys; no bits at an ``fp_chance`` of 1."""
-    if wish.value == 1:
+    if sizing.value == 1:
         return Geometry(0, 0)
-    num_probes, buckets = specification(wish.value)
+    num_probes, buckets = specification(sizing.value)
     words = ((num_keys * buckets + _EXCESS - 1) >> 6) + 1
     if words > MAX_WORDS:
         raise ValueError(
-            f"a {FAMILY} filter of {num_keys} keys at fp_chance={wish.value:g} would take {words} "
-            f"words of 8 bytes, and Cassandra counts to {MAX_WORDS}: split the keys, or take a "
-            "higher fp_chance"
+            f"a {FAMILY} filter of {num_keys} keys at fp_chance={sizing.value:g} would take "
+            f"{words} words of 8 bytes, and Cassandra counts to {MAX_WORDS}: split the keys, or "
+            "take a higher fp_chance"
         )
     return Geometry(64 * words, num_probes)
 

@@ -15,7 +15,7 @@ import attrs
 
 from filters import header, occupancy
 from filters.errors import CorruptFilterError
-from filters.wishes import Wish, Wishes, smallest
+from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -24,10 +24,10 @@ FAMILY = "classic"
 MAX_PROBES = 64
 MIN_BITS = 64
 MAX_BITS = 1 << 40
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"bits_per_key": (1, 64), "fpr": (1e-12, 0.5)},
-    default=Wish("bits_per_key", 10),
+    default=SizingParameter("bits_per_key", 10),
     max_probes=MAX_PROBES,
 )
 
@@ -50,24 +50,24 @@ def check(
     bits_per_key: float | None = None,
     fpr: float | None = None,
     num_probes: int | None = None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    WISHES.check_probes(num_probes)
-    return WISHES.choose(bits_per_key=bits_per_key, fpr=fpr)
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    SIZING_PARAMETERS.check_probes(num_probes)
+    return SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
 
 
 def plan(
-    num_keys: int, wish: Wish, num_probes: int | None = None, *, family: str = FAMILY
+    num_keys: int, sizing: SizingParameter, num_probes: int | None = None, *, family: str = FAMILY
 ) -> Geometry:
-    """The smallest geometry that grants the wish for this many keys."""
-    if wish.name == "fpr":
-        bits = bits_for_fpr(num_keys, wish.value, num_probes)
+    """The smallest geometry that meets the sizing parameter for this many keys."""
+    if sizing.name == "fpr":
+        bits = bits_for_fpr(num_keys, sizing.value, num_probes)
     else:
-        bits = max(MIN_BITS, math.ceil(num_keys * wish.value / 8) * 8)
+        bits = max(MIN_BITS, math.ceil(num_keys * sizing.value / 8) * 8)
     if bits > MAX_BITS:
         raise ValueError(
-            f"a {family} filter for {num_keys} keys at {wish.name}={wish.value:g} takes a size of "
-            f"{bits}, allowed are {MAX_BITS}: split the keys over several filters"
+            f"a {family} filter for {num_keys} keys at {sizing.name}={sizing.value:g} takes a size "
+            f"of {bits}, allowed are {MAX_BITS}: split the keys over several filters"
         )
     return Geometry(bits, num_probes or best_probes(bits / max(1, num_keys)))
 

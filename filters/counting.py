@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from filters import classic, header
 from filters.classic import Geometry
-from filters.wishes import Wish, Wishes
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -24,10 +24,10 @@ COUNTER_BITS = 4
 # At design load that happens to one counter in 10^16.
 STUCK = 15
 
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"counters_per_key": (1, 64), "fpr": (1e-12, 0.5)},
-    default=Wish("counters_per_key", 10),
+    default=SizingParameter("counters_per_key", 10),
     max_probes=classic.MAX_PROBES,
 )
 
@@ -37,15 +37,15 @@ def check(
     counters_per_key: float | None = None,
     fpr: float | None = None,
     num_probes: int | None = None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    WISHES.check_probes(num_probes)
-    return WISHES.choose(counters_per_key=counters_per_key, fpr=fpr)
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    SIZING_PARAMETERS.check_probes(num_probes)
+    return SIZING_PARAMETERS.choose(counters_per_key=counters_per_key, fpr=fpr)
 
 
-def plan(num_keys: int, wish: Wish, num_probes: int | None = None) -> Geometry:
-    """The smallest geometry that grants the wish: ``bits`` counts the counters."""
-    return classic.plan(num_keys, wish, num_probes, family=FAMILY)
+def plan(num_keys: int, sizing: SizingParameter, num_probes: int | None = None) -> Geometry:
+    """The smallest geometry that meets the sizing parameter: ``bits`` counts the counters."""
+    return classic.plan(num_keys, sizing, num_probes, family=FAMILY)
 
 
 def payload_bytes(geometry: Geometry) -> int:

@@ -17,7 +17,7 @@ import attrs
 
 from filters import header
 from filters.errors import CorruptFilterError
-from filters.wishes import Wish, Wishes
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,14 +39,14 @@ MAX_KICKS_IN_BUILD = 10_000
 # A build that failed starts again with one more bucket in so many, under another salt.
 GROWTH = 128
 
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={
         "fingerprint_bits": (MIN_FINGERPRINT_BITS, MAX_FINGERPRINT_BITS),
         "bits_per_key": (6.4, 34),
         "fpr": (2e-9, 0.5),
     },
-    default=Wish("fingerprint_bits", 12),
+    default=SizingParameter("fingerprint_bits", 12),
     whole=frozenset({"fingerprint_bits"}),
 )
 
@@ -73,12 +73,14 @@ def check(
     fingerprint_bits: int | None = None,
     bits_per_key: float | None = None,
     fpr: float | None = None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    return WISHES.choose(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    return SIZING_PARAMETERS.choose(
+        fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
+    )
 
 
-def plan(num_keys: int, wish: Wish) -> Geometry:
+def plan(num_keys: int, sizing: SizingParameter) -> Geometry:
     """The geometry that holds this many keys at the target load."""
     buckets = max(2, math.ceil(num_keys / (SLOTS * TARGET_LOAD)))
     if buckets > MAX_BUCKETS:
@@ -86,17 +88,17 @@ def plan(num_keys: int, wish: Wish) -> Geometry:
             f"a {FAMILY} filter for {num_keys} keys takes more than the {MAX_BUCKETS} buckets "
             "allowed: split the keys over several filters"
         )
-    return Geometry(buckets, fingerprint_bits_for(wish))
+    return Geometry(buckets, fingerprint_bits_for(sizing))
 
 
-def fingerprint_bits_for(wish: Wish) -> int:
+def fingerprint_bits_for(sizing: SizingParameter) -> int:
     """The fewest bits that grant a rate, or the most that stay within a size."""
-    if wish.name == "fingerprint_bits":
-        return int(wish.value)
-    if wish.name == "bits_per_key":
-        return min(MAX_FINGERPRINT_BITS, math.floor(wish.value * TARGET_LOAD))
+    if sizing.name == "fingerprint_bits":
+        return int(sizing.value)
+    if sizing.name == "bits_per_key":
+        return min(MAX_FINGERPRINT_BITS, math.floor(sizing.value * TARGET_LOAD))
     sizes = range(MIN_FINGERPRINT_BITS, MAX_FINGERPRINT_BITS)
-    granting = (bits for bits in sizes if rate(TARGET_LOAD, bits) <= wish.value)
+    granting = (bits for bits in sizes if rate(TARGET_LOAD, bits) <= sizing.value)
     return next(granting, MAX_FINGERPRINT_BITS)
 
 

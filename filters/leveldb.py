@@ -35,7 +35,7 @@ import attrs
 from filters import occupancy
 from filters.header import immutable_view
 from filters.leveldb_rates import NUM_KEYS, RATES
-from filters.wishes import Wish, Wishes
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -44,10 +44,10 @@ FAMILY = "leveldb"
 MIN_BITS = 64
 MAX_PROBES = 30
 MAX_BITS_PER_KEY = 100
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"bits_per_key": (1, MAX_BITS_PER_KEY), "fpr": (1e-4, 0.5)},
-    default=Wish("bits_per_key", 10),
+    default=SizingParameter("bits_per_key", 10),
     max_probes=MAX_PROBES,
 )
 
@@ -69,29 +69,29 @@ def check(
     bits_per_key: float | None = None,
     fpr: float | None = None,
     num_probes: int | None = None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    WISHES.check_probes(num_probes)
-    wish = WISHES.choose(bits_per_key=bits_per_key, fpr=fpr)
-    if wish.name == "bits_per_key" and wish.value != int(wish.value):
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    SIZING_PARAMETERS.check_probes(num_probes)
+    sizing = SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
+    if sizing.name == "bits_per_key" and sizing.value != int(sizing.value):
         raise ValueError(
-            f"bits_per_key of a {FAMILY} filter is a whole number, not {wish.value!r}: "
-            f"LevelDB takes no fractions; choose {math.floor(wish.value)} or "
-            f"{math.ceil(wish.value)}"
+            f"bits_per_key of a {FAMILY} filter is a whole number, not {sizing.value!r}: "
+            f"LevelDB takes no fractions; choose {math.floor(sizing.value)} or "
+            f"{math.ceil(sizing.value)}"
         )
-    return wish
+    return sizing
 
 
-def plan(num_keys: int, wish: Wish, num_probes: int | None = None) -> Geometry:
-    """LevelDB's geometry for this many keys (repeats count) at the whole bits per key wished for.
+def plan(num_keys: int, sizing: SizingParameter, num_probes: int | None = None) -> Geometry:
+    """LevelDB's geometry for this many keys (repeats count) at the whole bits per key asked for.
 
     An ``fpr`` takes the fewest bits per key whose typical rate at this many keys is at most that.
     Where none is (below a handful of keys, or from ``fpr * 2^32`` on), it comes close to the best.
     """
-    if wish.name == "fpr":
-        bits_per_key = bits_per_key_for_fpr(num_keys, wish.value, num_probes)
+    if sizing.name == "fpr":
+        bits_per_key = bits_per_key_for_fpr(num_keys, sizing.value, num_probes)
     else:
-        bits_per_key = int(wish.value)
+        bits_per_key = int(sizing.value)
     return _geometry(num_keys, bits_per_key, num_probes)
 
 

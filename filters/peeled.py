@@ -1,11 +1,11 @@
 """What families share whose sets are peeled: three slots of a key xor to its fingerprint.
 
 The binary fuse and the xor filter differ in which three slots of an array a key takes, and so in
-the array's geometry; all else stands here once: the wishes, the seeds that are tried, the tables,
-and the frame around shards. A set is cut into a power of two of shards by the top bits of the
-salted digest. In the header, ``size`` is the number of shards and ``parameter`` the bits of a
-fingerprint; the payload is a directory with a row for each shard, which starts with its seed, and
-then each shard's fingerprints.
+the array's geometry; all else stands here once: the sizing parameters, the seeds that are tried,
+the tables, and the frame around shards. A set is cut into a power of two of shards by the top bits
+of the salted digest. In the header, ``size`` is the number of shards and ``parameter`` the bits of
+a fingerprint; the payload is a directory with a row for each shard, which starts with its seed,
+and then each shard's fingerprints.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import attrs
 from filters import header
 from filters.errors import CorruptFilterError, FilterError
 from filters.hashing import MASK64
-from filters.wishes import Wish, Wishes
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -73,42 +73,44 @@ class Shard(Generic[G]):
     fingerprints: bytes | memoryview = attrs.field(repr=False)
 
 
-def wishes(family: str, *, least_bits_per_key: float) -> Wishes:
+def sizing_parameters(family: str, *, least_bits_per_key: float) -> SizingParameters:
     """What such a family may be asked for."""
-    return Wishes(
+    return SizingParameters(
         family,
         ranges={
             "fingerprint_bits": (8, 16),
             "bits_per_key": (least_bits_per_key, 64),
             "fpr": (2**-16, 0.5),
         },
-        default=Wish("fingerprint_bits", 8),
+        default=SizingParameter("fingerprint_bits", 8),
         whole=frozenset({"fingerprint_bits"}),
     )
 
 
 def check(
-    wishes: Wishes,
+    parameters: SizingParameters,
     fingerprint_bits: int | None,
     bits_per_key: float | None,
     fpr: float | None,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    wish = wishes.choose(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-    if wish.name == "fingerprint_bits" and wish.value not in FINGERPRINT_BITS:
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    sizing = parameters.choose(
+        fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
+    )
+    if sizing.name == "fingerprint_bits" and sizing.value not in FINGERPRINT_BITS:
         raise ValueError(
-            f"fingerprint_bits of a {wishes.family} filter is 8 or 16, not {wish.value}"
+            f"fingerprint_bits of a {parameters.family} filter is 8 or 16, not {sizing.value}"
         )
-    return wish
+    return sizing
 
 
-def fingerprint_bits_for(wish: Wish, slots_per_key: float) -> int:
+def fingerprint_bits_for(sizing: SizingParameter, slots_per_key: float) -> int:
     """8 or 16 bits: the fewest that grant a rate, or the most that stay within a size."""
-    if wish.name == "fingerprint_bits":
-        return int(wish.value)
-    if wish.name == "bits_per_key":
-        return 16 if wish.value >= 16 * slots_per_key else 8
-    return 8 if wish.value >= 2**-8 else 16
+    if sizing.name == "fingerprint_bits":
+        return int(sizing.value)
+    if sizing.name == "bits_per_key":
+        return 16 if sizing.value >= 16 * slots_per_key else 8
+    return 8 if sizing.value >= 2**-8 else 16
 
 
 def shard_count(num_keys: int, keys_per_shard: int) -> int:

@@ -7,7 +7,7 @@ block of 128 slots is one 16-byte segment for each of its bits, and the first bl
 bit fewer than the rest, so that any rate can be had. Five bytes follow: fe, the seed, the number of
 blocks in three bytes.
 
-``bits_per_key`` means what it means to RocksDB: the size of the Bloom filter whose rate is wished
+``bits_per_key`` means what it means to RocksDB: the size of the Bloom filter whose rate is asked
 for. Where that very filter would be smaller, or no seed solves the equations, it is what is built.
 """
 
@@ -20,7 +20,7 @@ import attrs
 
 from filters import rocksdb
 from filters.compat_hashing import MASK32, MASK64
-from filters.wishes import Wish, Wishes, smallest
+from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 FAMILY = "ribbon"
 KIND = 0xFE
@@ -43,10 +43,10 @@ ROW_DIFFERENCE = 0xC367_844A_6E52_731D
 _SEED_MULTIPLIER = 0xC782_19A2_3EEA_DD03
 _SEED_HIGH_NIBBLES = 0xF0F0_F0F0_F0F0_F0F0
 
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"bits_per_key": (0.5, 100), "fpr": (1e-9, 0.6)},
-    default=Wish("bits_per_key", 10),
+    default=SizingParameter("bits_per_key", 10),
 )
 
 # How many keys 2^8 to 2^17 slots take so that one seed in twenty fails, as RocksDB knows it; from
@@ -93,15 +93,15 @@ def check(
     bits_per_key: float | None = None,
     fpr: float | None = None,
     optimize_filters_for_memory: bool = True,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
     rocksdb.check(optimize_filters_for_memory=optimize_filters_for_memory)
-    return WISHES.choose(bits_per_key=bits_per_key, fpr=fpr)
+    return SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
 
 
 def plan(
     num_keys: int,
-    wish: Wish,
+    sizing: SizingParameter,
     *,
     first_hash: int = 1 << 63,
     optimize_filters_for_memory: bool = True,
@@ -111,32 +111,32 @@ def plan(
     The upper half of the first key's hash is the dice that rounds the number of narrow blocks.
     """
     adaptive = optimize_filters_for_memory
-    bits = equivalent_bits_per_key(num_keys, wish, optimize_filters_for_memory=adaptive)
+    bits = equivalent_bits_per_key(num_keys, sizing, optimize_filters_for_memory=adaptive)
     return _geometry(num_keys, bits, first_hash, adaptive)
 
 
 def bloom_plan(
-    num_keys: int, wish: Wish, *, optimize_filters_for_memory: bool = True
+    num_keys: int, sizing: SizingParameter, *, optimize_filters_for_memory: bool = True
 ) -> rocksdb.Geometry:
     """The Bloom filter of the same rate, which is built where no seed solves the equations."""
     adaptive = optimize_filters_for_memory
-    bits = equivalent_bits_per_key(num_keys, wish, optimize_filters_for_memory=adaptive)
+    bits = equivalent_bits_per_key(num_keys, sizing, optimize_filters_for_memory=adaptive)
     return _bloom(num_keys, bits, adaptive)
 
 
 def equivalent_bits_per_key(
-    num_keys: int, wish: Wish, *, optimize_filters_for_memory: bool = True
+    num_keys: int, sizing: SizingParameter, *, optimize_filters_for_memory: bool = True
 ) -> float:
-    """The size of the Bloom filter whose rate is wished for.
+    """The size of the Bloom filter whose rate is asked for.
 
     An ``fpr`` takes the fewest thousandths of a bit per key that grant it, however the dice fall.
     """
-    if wish.name == "bits_per_key":
-        return max(1.0, wish.value)
+    if sizing.name == "bits_per_key":
+        return max(1.0, sizing.value)
 
     def granted(millibits: int) -> bool:
         unlucky = _geometry(num_keys, millibits / 1000, MASK64, optimize_filters_for_memory)
-        return predicted_fpr(num_keys, unlucky) <= wish.value
+        return predicted_fpr(num_keys, unlucky) <= sizing.value
 
     chosen = smallest(granted, rocksdb.MIN_MILLIBITS, rocksdb.MAX_MILLIBITS)
     return min(chosen, rocksdb.MAX_MILLIBITS) / 1000
@@ -156,8 +156,8 @@ def _geometry(
 
 
 def _bloom(num_keys: int, bits_per_key: float, adaptive: bool) -> rocksdb.Geometry:
-    wish = Wish("bits_per_key", bits_per_key)
-    return rocksdb.plan(num_keys, wish, optimize_filters_for_memory=adaptive)
+    sizing = SizingParameter("bits_per_key", bits_per_key)
+    return rocksdb.plan(num_keys, sizing, optimize_filters_for_memory=adaptive)
 
 
 def _one_in(bits_per_key: float) -> float:

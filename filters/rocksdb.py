@@ -16,7 +16,7 @@ from bisect import bisect_left
 import attrs
 
 from filters import occupancy
-from filters.wishes import Wish, Wishes, smallest
+from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 FAMILY = "rocksdb"
 LINE_BITS = occupancy.LINE_BITS
@@ -28,10 +28,10 @@ MIN_MILLIBITS, MAX_MILLIBITS = 1_000, 100_000
 # 2^32 divided by the golden ratio, rounded to odd.
 PROBE_MULTIPLIER = 0x9E37_79B9
 
-WISHES = Wishes(
+SIZING_PARAMETERS = SizingParameters(
     FAMILY,
     ranges={"bits_per_key": (0.5, 100), "fpr": (1e-6, 0.6)},
-    default=Wish("bits_per_key", 10),
+    default=SizingParameter("bits_per_key", 10),
     max_probes=MAX_PROBES,
 )
 
@@ -50,35 +50,35 @@ def check(
     fpr: float | None = None,
     num_probes: int | None = None,
     optimize_filters_for_memory: bool = True,
-) -> Wish:
-    """The one wish these arguments make, or TypeError or ValueError."""
-    WISHES.check_probes(num_probes)
+) -> SizingParameter:
+    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+    SIZING_PARAMETERS.check_probes(num_probes)
     if not isinstance(optimize_filters_for_memory, bool):
         raise TypeError(
             "optimize_filters_for_memory is True or False, "
             f"not {type(optimize_filters_for_memory).__name__}"
         )
-    return WISHES.choose(bits_per_key=bits_per_key, fpr=fpr)
+    return SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
 
 
 def plan(
     num_keys: int,
-    wish: Wish,
+    sizing: SizingParameter,
     num_probes: int | None = None,
     *,
     optimize_filters_for_memory: bool = True,
 ) -> Geometry:
-    """RocksDB's geometry for this many keys at the bits per key wished for.
+    """RocksDB's geometry for this many keys at the bits per key asked for.
 
     An ``fpr`` takes the fewest thousandths of a bit per key with a predicted rate of at most that.
     """
     adaptive = optimize_filters_for_memory
-    if wish.name == "bits_per_key":
-        return _geometry(num_keys, millibits(wish.value), num_probes, adaptive)
+    if sizing.name == "bits_per_key":
+        return _geometry(num_keys, millibits(sizing.value), num_probes, adaptive)
 
     def granted(candidate: int) -> bool:
         geometry = _geometry(num_keys, candidate, num_probes, adaptive)
-        return predicted_fpr(num_keys, geometry) <= wish.value
+        return predicted_fpr(num_keys, geometry) <= sizing.value
 
     chosen = smallest(granted, MIN_MILLIBITS, MAX_MILLIBITS)
     return _geometry(num_keys, min(chosen, MAX_MILLIBITS), num_probes, adaptive)

@@ -3,7 +3,7 @@
 A chain of classic Bloom filters, called slices, for who does not know how many keys will come
 (Almeida, Baquero, Preguiça and Hutchison, 2007). Keys go into the newest slice; once that is full
 it stays as it is, and a larger one with a lower rate follows. The rates are a geometric series that
-sums up to the one that was wished for, so that no number of keys exceeds it. All slices share the
+sums up to the one that was asked for, so that no number of keys exceeds it. All slices share the
 seed, so that a key is hashed once, and each has a salt of its own.
 
 In the header, ``size`` is the number of slices and ``parameter`` the growth from one to the next;
@@ -23,7 +23,7 @@ import attrs
 from filters import classic, header
 from filters.classic import Geometry
 from filters.errors import CapacityError, CorruptFilterError
-from filters.wishes import Wish, Wishes, checked_int, checked_number
+from filters.sizing_parameters import SizingParameter, SizingParameters, checked_int, checked_number
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -57,7 +57,9 @@ DEFAULT_TIGHTENING = 0.85
 # Fourfold growth halves the number of slices that are probed, and takes a third more bits.
 DEFAULT_GROWTH = 2
 
-WISHES = Wishes(FAMILY, ranges={"fpr": (1e-9, 0.5)}, default=Wish("fpr", 0.01))
+SIZING_PARAMETERS = SizingParameters(
+    FAMILY, ranges={"fpr": (1e-9, 0.5)}, default=SizingParameter("fpr", 0.01)
+)
 
 _TERMS = struct.Struct("<Qdd")
 _SLICE = struct.Struct("<QQ")
@@ -119,7 +121,7 @@ def check(
     growth: int | None = None,
 ) -> Terms:
     """The terms these arguments make, or TypeError or ValueError."""
-    wish = WISHES.choose(fpr=fpr)
+    sizing = SIZING_PARAMETERS.choose(fpr=fpr)
     if tightening is None:
         tightening = DEFAULT_TIGHTENING
     if growth is None:
@@ -130,7 +132,7 @@ def check(
         raise ValueError(f"growth of a {FAMILY} filter is 2 or 4, not {growth}")
     if capacity is not None:
         checked_int(f"capacity of a {FAMILY} filter", capacity, 1, MAX_CAPACITY)
-    return Terms(capacity or 0, float(wish.value), float(tightening), growth)
+    return Terms(capacity or 0, float(sizing.value), float(tightening), growth)
 
 
 def first(terms: Terms) -> Geometry:
@@ -254,7 +256,7 @@ def decode(buffer: Buffer) -> tuple[header.Header, Chain, list[memoryview]]:
 def _check_terms(terms: Terms) -> None:
     for name, value, (low, high) in (
         ("capacity", terms.capacity, (1, MAX_CAPACITY)),
-        ("fpr", terms.fpr, WISHES.ranges["fpr"]),
+        ("fpr", terms.fpr, SIZING_PARAMETERS.ranges["fpr"]),
         ("tightening", terms.tightening, TIGHTENINGS),
     ):
         if not low <= value <= high:

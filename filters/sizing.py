@@ -30,7 +30,7 @@ from filters import (
     scalable,
     xor,
 )
-from filters.wishes import checked_int, checked_number
+from filters.sizing_parameters import checked_int, checked_number
 
 if TYPE_CHECKING:
     from filters.kernels.python.base import Filter
@@ -40,7 +40,7 @@ MANY = 1 << 20
 
 @attrs.frozen
 class Model:
-    """How one family is sized: a geometry for a wish, its bytes, and the rate it leads to."""
+    """How one family is sized: its geometry, the bytes that takes, and the rate it leads to."""
 
     plan: Callable[[int, Any, int | None], Any]
     payload_bytes: Callable[[Any], int]
@@ -68,7 +68,7 @@ MODELS: dict[str, Model] = {
         can_be_over_filled=True,
     ),
     "cuckoo": Model(
-        lambda n, wish, _: cuckoo.plan(n, wish),
+        lambda n, size, _: cuckoo.plan(n, size),
         cuckoo.payload_bytes,
         cuckoo.predicted_fpr,
         cuckoo.check,
@@ -96,14 +96,14 @@ MODELS: dict[str, Model] = {
         overhead=rocksdb_forms.TRAILER_BYTES,
     ),
     "binary-fuse": Model(
-        lambda n, wish, _: binary_fuse.size_of(n, wish),
+        lambda n, size, _: binary_fuse.size_of(n, size),
         binary_fuse.payload_bytes,
         peeled.predicted_fpr,
         binary_fuse.check,
         takes_probes=False,
     ),
     "ribbon": Model(
-        lambda n, wish, _: ribbon.plan(n, wish),
+        lambda n, size, _: ribbon.plan(n, size),
         ribbon.payload_bytes,
         lambda n, geometry: ribbon.predicted_fpr(round(n), geometry),
         ribbon.check,
@@ -118,14 +118,14 @@ MODELS: dict[str, Model] = {
         takes_probes=False,
     ),
     "xor": Model(
-        lambda n, wish, _: xor.size_of(n, wish),
+        lambda n, size, _: xor.size_of(n, size),
         xor.payload_bytes,
         peeled.predicted_fpr,
         xor.check,
         takes_probes=False,
     ),
     "cassandra": Model(
-        lambda n, wish, _: cassandra.plan(n, wish),
+        lambda n, size, _: cassandra.plan(n, size),
         cassandra.payload_bytes,
         cassandra.predicted_fpr,
         cassandra.check,
@@ -133,7 +133,7 @@ MODELS: dict[str, Model] = {
         overhead=cassandra.HEADER_BYTES,
     ),
     "bumped-ribbon": Model(
-        lambda n, wish, _: bumped_ribbon.plan(n, wish),
+        lambda n, size, _: bumped_ribbon.plan(n, size),
         bumped_ribbon.payload_bytes,
         bumped_ribbon.predicted_fpr,
         bumped_ribbon.check,
@@ -153,13 +153,13 @@ def fpr(
     n: int | None = None,
     num_probes: int | None = None,
     over_filled: float = 1,
-    **wish: float,
+    **size: float,
 ) -> float:
-    """The expected rate of a family under its one wish (``bits_per_key=10``, ``fpr=0.01``, ...).
+    """The expected rate of a family under its sizing parameter (``bits_per_key=10``, ``fpr=0.01``).
 
     ``over_filled=2`` is the rate once twice as many keys are in as the filter was made for.
     """
-    model, count, geometry = _plan(family, n, num_probes, wish)
+    model, count, geometry = _plan(family, n, num_probes, size)
     checked_number("over_filled", over_filled, 0, 1000)
     if over_filled > 1 and not model.can_be_over_filled:
         raise ValueError(
@@ -170,18 +170,18 @@ def fpr(
 
 
 def bits_per_key(
-    family: str, *, n: int | None = None, num_probes: int | None = None, **wish: float
+    family: str, *, n: int | None = None, num_probes: int | None = None, **size: float
 ) -> float:
-    """The payload bits per key that a family takes under its one wish (``fpr=0.01``, ...)."""
-    model, count, geometry = _plan(family, n, num_probes, wish)
+    """The payload bits per key that a family takes under its sizing parameter."""
+    model, count, geometry = _plan(family, n, num_probes, size)
     return model.payload_bytes(geometry) * 8 / max(1, count)
 
 
 def stored_bits_per_key(
-    family: str, *, n: int | None = None, num_probes: int | None = None, **wish: float
+    family: str, *, n: int | None = None, num_probes: int | None = None, **size: float
 ) -> float:
     """The same with what stands around the payload, which counts where keys are few."""
-    model, count, geometry = _plan(family, n, num_probes, wish)
+    model, count, geometry = _plan(family, n, num_probes, size)
     return (model.payload_bytes(geometry) + model.overhead) * 8 / max(1, count)
 
 
@@ -215,14 +215,14 @@ def estimate_num_keys(filter: Filter) -> float:
 
 
 def _plan(
-    family: str, n: int | None, num_probes: int | None, wish: dict[str, float]
+    family: str, n: int | None, num_probes: int | None, size: dict[str, float]
 ) -> tuple[Model, int, Any]:
     if family not in MODELS:
         raise ValueError(f"there is no family {family!r}: choose {', '.join(MODELS)}")
     model = MODELS[family]
     count = MANY if n is None else checked_int("n", n, 0, 1 << 40)
     more: dict[str, Any] = {"num_probes": num_probes} if model.takes_probes else {}
-    return model, count, model.plan(count, model.check(**wish, **more), num_probes)
+    return model, count, model.plan(count, model.check(**size, **more), num_probes)
 
 
 def _growing() -> list[str]:

@@ -24,7 +24,7 @@ import attrs
 
 from filters.errors import FilterError
 from filters.leveldb import MAX_BITS_PER_KEY
-from filters.wishes import checked_int
+from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import LevelDBPolicy, NoFilterPolicy
 from policies.config import DEFAULT_LAYOUT, Table, read, toml_string

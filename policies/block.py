@@ -25,7 +25,7 @@ from xxhash import xxh3_64_intdigest
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.hashing import MASK64, key_bytes
 from filters.header import immutable_view
-from filters.wishes import checked_int
+from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.containment import let_pass
 from policies.contract import NAME, FilterPolicy, FilterReader

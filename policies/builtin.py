@@ -51,10 +51,10 @@ class FamilyPolicy(FilterPolicy):
     filter_class: ClassVar[Any]  # each takes parameters of its own in build()
 
     def __attrs_post_init__(self) -> None:
-        """Check the parameters, and write down the wish they come to."""
+        """Check the parameters, and write down the sizing parameter they come to."""
         given = {field.name: getattr(self, field.name) for field in parameter_fields(type(self))}
-        wish = self.family.check(**given)
-        object.__setattr__(self, wish.name, wish.value)
+        sizing = self.family.check(**given)
+        object.__setattr__(self, sizing.name, sizing.value)
 
     def create_filter(self, keys: Sequence[bytes]) -> bytes | None:
         """The bytes of a filter of these keys, or None where the parameters ask for none."""

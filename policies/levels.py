@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import attrs
 
-from filters.wishes import checked_int
+from filters.sizing_parameters import checked_int
 from policies import config
 from policies.config import Choice, toml_key, toml_string
 from policies.contract import FilterPolicy

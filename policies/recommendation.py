@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from filters import sizing
-from filters.wishes import checked_int, checked_number
+from filters.sizing_parameters import checked_int, checked_number
 from policies.contract import FilterPolicy
 from policies.costs import COSTS
 from policies.registry import create
@@ -61,8 +61,8 @@ TRAITS = {
     "cassandra": Trait(_NO_SECRET, foreign="Cassandra's"),
 }
 
-# What a wish for a rate is called, where it is not ``fpr``.
-_RATE_WISHES = {"cassandra": "fp_chance"}
+# What the sizing parameter for a rate is called, where it is not ``fpr``.
+_RATE_PARAMETERS = {"cassandra": "fp_chance"}
 
 
 @attrs.frozen
@@ -72,7 +72,7 @@ class Recommendation:
     ``bits_per_key`` are those of the bytes as stored, ``expected_fpr`` is the rate at ``n`` keys.
     ``relative_cost`` is the time for building a key and for its lookups, over that of ``blocked``,
     as measured at a million keys and the families' default sizes. ``fits`` is False for what meets
-    the wish with a reservation, which the reason tells.
+    the rate with a reservation, which the reason tells.
     """
 
     family: str
@@ -132,13 +132,13 @@ def recommend(
 
 
 def _choice(family: str, n: int, fpr: float, grows: bool, lookups: float) -> Recommendation | None:
-    """What a family makes of the wish; None where it cannot keep such a rate."""
-    wish: dict[str, Any] = {_RATE_WISHES.get(family, "fpr"): fpr}
+    """What a family makes of the rate; None where it cannot keep such a rate."""
+    size: dict[str, Any] = {_RATE_PARAMETERS.get(family, "fpr"): fpr}
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            bits = sizing.stored_bits_per_key(family, n=n, **wish)
-            expected = sizing.fpr(family, n=n, **wish)
+            bits = sizing.stored_bits_per_key(family, n=n, **size)
+            expected = sizing.fpr(family, n=n, **size)
     except ValueError:
         return None
     if expected > fpr * 1.001:
@@ -148,7 +148,7 @@ def _choice(family: str, n: int, fpr: float, grows: bool, lookups: float) -> Rec
     relative = cost.of(lookups) / yardstick.of(lookups)
     fits = not trait.foreign and not warned and (trait.outgrows or not grows)
     return Recommendation(
-        family, wish, bits, expected, relative, fits, _reason(trait, bits, fpr, grows, bool(warned))
+        family, size, bits, expected, relative, fits, _reason(trait, bits, fpr, grows, bool(warned))
     )
 
 

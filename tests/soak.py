@@ -36,7 +36,7 @@ def sizes() -> Iterator[int]:
 
 
 def soak_case(name: str, case: Case, keys: list[bytes]) -> None:
-    """One family under one wish at all sizes."""
+    """One family under one size at all sizes."""
     kernel = kernels.load(name)
     for size in sizes():
         part = keys[:size]
@@ -61,8 +61,8 @@ def soak_peeled(name: str, family: str, rng: random.Random) -> None:
 def soak_growth(name: str, keys: list[bytes]) -> None:
     """The scalable filter at all sizes on its way, read back from its bytes at each of them."""
     cls = kernels.load(name).ScalableBloomFilter
-    for wish in ({}, {"fpr": 0.3, "tightening": 0.5, "growth": 4}, {"fpr": 1e-7}):
-        grown, done = cls.with_capacity(1, **wish), 0
+    for size in ({}, {"fpr": 0.3, "tightening": 0.5, "growth": 4}, {"fpr": 1e-7}):
+        grown, done = cls.with_capacity(1, **size), 0
         for size in sizes():
             grown.add_many(keys[done:size])
             done = size
@@ -70,10 +70,10 @@ def soak_growth(name: str, keys: list[bytes]) -> None:
             lost = grown.might_contain_many(keys[:size]).count(False)
             if lost or grown.expected_fpr > grown.fpr:
                 sys.exit(
-                    f"scalable {wish} on the {name} kernel denies {lost} of its {size} keys, "
+                    f"scalable {size} on the {name} kernel denies {lost} of its {size} keys, "
                     f"and expects a rate of {grown.expected_fpr}"
                 )
-            progress(f"{name} scalable {wish}, growing", size, LARGEST)
+            progress(f"{name} scalable {size}, growing", size, LARGEST)
 
 
 def soak_ribbon(name: str, rng: random.Random) -> None:

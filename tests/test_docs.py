@@ -106,9 +106,9 @@ def test_the_default_sizes_and_rates_are_those_of_the_families() -> None:
 def test_what_growing_costs_is_what_sizing_says() -> None:
     """ "25 grown": from 1,024 keys to a million, in the mean up to two millions."""
 
-    def grown(**wish: Any) -> list[float]:
+    def grown(**size: Any) -> list[float]:
         counts = [int(1024 * 2 ** (10 + part / 8)) for part in range(8)]
-        return [sizing.bits_per_key("scalable", n=n, capacity=1024, **wish) for n in counts]
+        return [sizing.bits_per_key("scalable", n=n, capacity=1024, **size) for n in counts]
 
     cells = rows("docs/families.md", "In one table")["scalable"]
     for cell, fpr in ((cells[1], 0.01), (cells[2], 0.001)):
@@ -126,20 +126,20 @@ def test_what_growing_costs_is_what_sizing_says() -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.FAMILY)
 def test_ranges_and_defaults_are_those_of_the_code(module: Any) -> None:
-    cells = rows("docs/families.md", "Sizing wishes")[module.FAMILY]
+    cells = rows("docs/families.md", "Sizing parameters")[module.FAMILY]
     stated = re.findall(r"`(\w+)` \(([^)]*)\)", cells[1])
-    wishes = module.WISHES
-    assert [name for name, _ in stated] == list(wishes.ranges)
+    sizes = module.SIZING_PARAMETERS
+    assert [name for name, _ in stated] == list(sizes.ranges)
     for name, text in stated:
         numbers = re.findall(r"2\^-[0-9]+|[0-9.]+(?:e-?[0-9]+)?", text)
         low, high = (
             2.0 ** int(number[2:]) if number.startswith("2^") else float(number)
             for number in numbers
         )
-        assert (low, high) == wishes.ranges[name]
-    assert cells[2] == f"`{wishes.default.name}={wishes.default.value:g}`"
+        assert (low, high) == sizes.ranges[name]
+    assert cells[2] == f"`{sizes.default.name}={sizes.default.value:g}`"
     probes = re.search(r"`num_probes` 1 to ([0-9]+)", cells[3])
-    assert (int(probes[1]) if probes else 0) == wishes.max_probes
+    assert (int(probes[1]) if probes else 0) == sizes.max_probes
 
 
 def test_the_comparison_at_one_percent_is_what_sizing_says() -> None:
@@ -147,8 +147,8 @@ def test_the_comparison_at_one_percent_is_what_sizing_says() -> None:
         if family in {"leveldb", "binary-fuse"}:
             continue
         for cell, fpr in ((cells[1], 0.01), (cells[2], 0.001)):
-            wish = {"fp_chance" if family == "cassandra" else "fpr": fpr}
-            bits = sizing.bits_per_key(family, **wish)
+            size = {"fp_chance" if family == "cassandra" else "fpr": fpr}
+            bits = sizing.bits_per_key(family, **size)
             assert float(cell.split()[0]) == pytest.approx(bits, rel=0.006)
 
 

@@ -49,11 +49,11 @@ def test_blocks_still_open_and_answer(writer: str, family: str) -> None:
     described = policies.describe_block(block)
     assert described.policy == family
     assert described.num_keys == len(write.PRESENT)
-    wish = RECORDS[writer][family]["wish"]
-    assert {name: described.params[name] for name in wish} == wish
+    size = RECORDS[writer][family]["size"]
+    assert {name: described.params[name] for name in size} == size
 
 
 def test_every_family_has_golden_files() -> None:
     assert "python" in RECORDS
     for known in RECORDS.values():
-        assert set(known) == set(CLASS_NAMES) == set(write.WISHES)
+        assert set(known) == set(CLASS_NAMES) == set(write.SIZING_PARAMETERS)

@@ -100,10 +100,10 @@ def baselines() -> Iterator[Contender]:
 def others() -> Iterator[Contender]:
     """The peers."""
     for name, make in peers.BY_NAME.items():
-        wish = f"fpr={peers.RATE:g}"
+        size = f"fpr={peers.RATE:g}"
         if name in peers.BY_FINGERPRINT:
-            wish = f"fingerprint_bits={peers.FINGERPRINT_BITS}"
-        yield Contender(f"{name} {wish}", make)
+            size = f"fingerprint_bits={peers.FINGERPRINT_BITS}"
+        yield Contender(f"{name} {size}", make)
 
 
 def _sweep() -> Iterator[Contender]:

@@ -366,8 +366,8 @@ def _reads(name: str, subject: str, level: str, blocks: int, lookups: int, expec
 
 
 def _sized(subject: str, n: int) -> tuple[float, float]:
-    family, _, wish = subject.partition(" ")
-    name, _, value = wish.partition("=")
+    family, _, size = subject.partition(" ")
+    name, _, value = size.partition("=")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sizes that a family is not made for
         given = {name: int(value)}

@@ -1,4 +1,4 @@
-"""Every family as the shared tests see it: its class's name and the wishes to try."""
+"""Every family as the shared tests see it: its class's name and the sizes to try."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from filters import kernels
 
 @attrs.frozen
 class Case:
-    """One family under one wish."""
+    """One family under one size."""
 
     family: str
     class_name: str
-    wishes: dict[str, Any]
+    sizes: dict[str, Any]
     salted: bool = True
 
     def build(self, kernel: ModuleType, keys: Any, **more: Any) -> Any:
         """Build the filter; unwise sizes are meant here, so their warnings are not."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return getattr(kernel, self.class_name).build(keys, **self.wishes, **more)
+            return getattr(kernel, self.class_name).build(keys, **self.sizes, **more)
 
     def cls(self, kernel: ModuleType) -> Any:
         return getattr(kernel, self.class_name)
 
     def __str__(self) -> str:
-        return "-".join([self.family, *(f"{name}={value}" for name, value in self.wishes.items())])
+        return "-".join([self.family, *(f"{name}={value}" for name, value in self.sizes.items())])
 
 
 def _cases() -> list[Case]:
@@ -112,17 +112,17 @@ def _cases() -> list[Case]:
             [{}, {"bits_per_key": 4.3}, {"fpr": 1e-6}],
         ),
     ]
-    return [Case(f, c, w, s) for f, c, s, wishes in table for w in wishes]
+    return [Case(f, c, w, s) for f, c, s, sizes in table for w in sizes]
 
 
 CASES = _cases()
-DEFAULTS = [case for case in CASES if not case.wishes]
+DEFAULTS = [case for case in CASES if not case.sizes]
 SALTED = [case for case in CASES if case.salted]
 SALTED_DEFAULTS = [case for case in DEFAULTS if case.salted]
 GROWING_FAMILIES = {"classic", "counting", "blocked", "cuckoo", "scalable"}
 GROWING = [case for case in DEFAULTS if case.family in GROWING_FAMILIES]
 
-# All others can be wished for in bits, too, and have to be told how many keys will come.
+# All others can be asked for in bits, too, and have to be told how many keys will come.
 OF_A_RATE_ONLY = {"scalable"}
 OF_ANY_CAPACITY = {"scalable"}
 

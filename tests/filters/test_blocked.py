@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from filters import blocked, blocked_probes, occupancy
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 from tests.filters.cases import random_keys
 
 
@@ -59,7 +59,9 @@ def test_probes_follow_the_table_and_the_size_after_rounding() -> None:
     counts = [blocked.best_probes(size / 8) for size in range(8, 600)]
     assert counts == sorted(counts)
     # One key gets a whole line, and as many probes as serve a filter that large.
-    assert blocked.plan(1, Wish("bits_per_key", 10)).num_probes == blocked.best_probes(512)
+    assert blocked.plan(1, SizingParameter("bits_per_key", 10)).num_probes == blocked.best_probes(
+        512
+    )
 
 
 @pytest.mark.parametrize("bits_per_key", sorted(blocked_probes.SIMULATED))

@@ -17,7 +17,7 @@ from filters.bumped_ribbon import Columns, Layer
 from filters.hashing import MASK64
 from filters.kernels.python import banding
 from filters.kernels.python.bumped_ribbon import bands_of
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 from tests.effort import examples
 from tests.filters.cases import needs_native, random_keys, twins
 
@@ -32,10 +32,10 @@ def digests_of(kernel: ModuleType, numbers: list[int]) -> Any:
     return digests
 
 
-def random_filter(kernel: ModuleType, rng: random.Random, count: int, **wish: float) -> Any:
+def random_filter(kernel: ModuleType, rng: random.Random, count: int, **size: float) -> Any:
     numbers = [rng.getrandbits(64) for _ in range(count)]
     return kernel.BumpedRibbonFilter.build(
-        digests_of(kernel, numbers), salt=rng.getrandbits(64), **wish
+        digests_of(kernel, numbers), salt=rng.getrandbits(64), **size
     )
 
 
@@ -87,7 +87,7 @@ def test_hashes_that_all_start_together_are_bumped_and_kept(
     hashes = [start + number * spread for number in range(3000)]
     mixed = [unstepped(value) for value in hashes]
     assert [banding.stepped(value) for value in mixed] == hashes
-    bands, left_over = bands_of(mixed, Wish("fpr", 0.01))
+    bands, left_over = bands_of(mixed, SizingParameter("fpr", 0.01))
     assert len(bands[0].bumped) > 2500
     assert len(bands) <= bumped_ribbon.MAX_LAYERS
     assert left_over == sorted(set(left_over))
@@ -203,22 +203,22 @@ def test_the_expected_rate_is_what_every_start_answers(
         assert bumped_ribbon.expected_fpr(layers, columns) == pytest.approx(rate)
 
 
-@pytest.mark.parametrize("wish", [{"fpr": 0.01}, {"fpr": 0.2}, {"bits_per_key": 9.6}])
+@pytest.mark.parametrize("size", [{"fpr": 0.01}, {"fpr": 0.2}, {"bits_per_key": 9.6}])
 @pytest.mark.parametrize("count", [1, 15, 16, 40, 300, 1399, 1400, 30_000])
 def test_predictions_hold(
-    kernel: ModuleType, count: int, wish: dict[str, float], rng: random.Random
+    kernel: ModuleType, count: int, size: dict[str, float], rng: random.Random
 ) -> None:
     """Within 3 % of the payload; in a small set a block or a few hashes more or less."""
-    built = random_filter(kernel, rng, count, **wish)
-    predicted = sizing.bits_per_key("bumped-ribbon", n=count, **wish) * count / 8
+    built = random_filter(kernel, rng, count, **size)
+    predicted = sizing.bits_per_key("bumped-ribbon", n=count, **size) * count / 8
     assert predicted == pytest.approx(built.size_in_bytes - 48, rel=0.03, abs=200)
-    if "fpr" in wish:
-        rate = sizing.fpr("bumped-ribbon", n=count, **wish)
+    if "fpr" in size:
+        rate = sizing.fpr("bumped-ribbon", n=count, **size)
         assert rate == pytest.approx(built.expected_fpr, rel=0.1)
 
 
 def test_a_plan_for_very_many_keys_costs_no_memory() -> None:
-    size = bumped_ribbon.plan(1 << 40, Wish("fpr", 0.01))
+    size = bumped_ribbon.plan(1 << 40, SizingParameter("fpr", 0.01))
     assert sizing.bits_per_key("bumped-ribbon", n=10**9, fpr=0.01) < 1.02 * math.log2(100)
     assert len(size.layers) <= bumped_ribbon.MAX_LAYERS
 
@@ -251,12 +251,12 @@ def test_twins_bump_alike_whatever_the_geometry(
     for _ in range(12):
         shape = [rng.randrange(2, 30) for _ in range(rng.randrange(1, 9))]
         monkeypatch.setattr(
-            bumped_ribbon, "blocks_for", lambda keys, layers, wish, shape=shape: shape[layers:][:1]
+            bumped_ribbon, "blocks_for", lambda keys, layers, size, shape=shape: shape[layers:][:1]
         )
         numbers = [rng.getrandbits(64) for _ in range(rng.randrange(1, 3000))]
-        wish = rng.choice([{"fpr": 0.01}, {"fpr": 0.4}, {"bits_per_key": 7.7}])
+        size = rng.choice([{"fpr": 0.01}, {"fpr": 0.4}, {"bits_per_key": 7.7}])
         one, two = (
-            kernel.BumpedRibbonFilter.build(digests_of(kernel, numbers), salt=SALT, **wish)
+            kernel.BumpedRibbonFilter.build(digests_of(kernel, numbers), salt=SALT, **size)
             for kernel in twins()
         )
         assert one.to_bytes() == two.to_bytes()

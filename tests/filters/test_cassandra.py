@@ -20,7 +20,7 @@ import policies
 from filters import CorruptFilterError, PackedKeys, cassandra, kernels, sampling, sizing
 from filters.cassandra import Geometry
 from filters.compat_hashing import cassandra_hash
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 from policies import BuildContext, VerifiedBuilder
 from tests.effort import examples
 from tests.filters.cases import positives, random_keys
@@ -57,8 +57,8 @@ FILES = [
 every_file = pytest.mark.parametrize(("version", "keys", "data"), FILES)
 
 
-def build(kernel: ModuleType, keys: Any, **wishes: Any) -> Any:
-    return kernel.CassandraBloomFilter.build(keys, **wishes)
+def build(kernel: ModuleType, keys: Any, **sizes: Any) -> Any:
+    return kernel.CassandraBloomFilter.build(keys, **sizes)
 
 
 def read(kernel: ModuleType, data: bytes, version: str = "na") -> Any:
@@ -244,19 +244,19 @@ def test_the_best_probes_of_each_row() -> None:
 def test_bits_are_whole_words_and_all_of_them_are_used(
     kernel: ModuleType, buckets: int, edge: int, rng: random.Random
 ) -> None:
-    wish = {10: 0.01, 5: 0.1}[buckets]
+    size = {10: 0.01, 5: 0.1}[buckets]
     keys = random_keys(rng, edge + 2)
-    sizes = [build(kernel, keys[:count], fp_chance=wish).num_bits for count in range(edge + 2)]
+    sizes = [build(kernel, keys[:count], fp_chance=size).num_bits for count in range(edge + 2)]
     assert sizes == [-(-(count * buckets + 20) // 64) * 64 for count in range(edge + 2)]
     used = 0
     for _ in range(40):
-        data = build(kernel, random_keys(rng, edge), fp_chance=wish).to_bytes()
+        data = build(kernel, random_keys(rng, edge), fp_chance=size).to_bytes()
         used |= int.from_bytes(data[-8:], "little")
     assert used == 2**64 - 1
 
 
 @pytest.mark.parametrize(
-    ("wish", "says"),
+    ("size", "says"),
     [
         ({"fp_chance": 6.71e-05}, "demands more than that, and at most 1"),
         ({"fp_chance": 6.7e-05}, "allowed are 6.71e-05 to 1"),
@@ -264,15 +264,15 @@ def test_bits_are_whole_words_and_all_of_them_are_used(
         ({"expected_keys": -1}, "expected_keys of a cassandra filter is out of range: -1"),
     ],
 )
-def test_limits_are_cassandras(kernel: ModuleType, wish: dict[str, Any], says: str) -> None:
+def test_limits_are_cassandras(kernel: ModuleType, size: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        build(kernel, TEN, **wish)
+        build(kernel, TEN, **size)
     assert build(kernel, TEN, fp_chance=math.nextafter(6.71e-05, 1)).num_probes == 14
 
 
 def test_more_words_than_cassandra_counts_are_refused(kernel: ModuleType) -> None:
     most = (64 * cassandra.MAX_WORDS - 20) // 10
-    assert cassandra.plan(most, Wish("fp_chance", 0.01)).bits == 64 * cassandra.MAX_WORDS
+    assert cassandra.plan(most, SizingParameter("fp_chance", 0.01)).bits == 64 * cassandra.MAX_WORDS
     for estimate in (most + 7, 1 << 40):
         with pytest.raises(ValueError, match="split the keys, or take a higher fp_chance"):
             build(kernel, TEN, expected_keys=estimate)
@@ -493,7 +493,7 @@ def test_few_keys_pass_as_expected_over_many_filters(
     predicted = sizing.fpr("cassandra", n=count, fp_chance=fp_chance)
     assert mean == pytest.approx(predicted, abs=4 * spread + 0.35 * predicted)
     if fp_chance == 0.01 and count == 10:
-        independent = cassandra.plan(count, Wish("fp_chance", fp_chance))
+        independent = cassandra.plan(count, SizingParameter("fp_chance", fp_chance))
         alone = (1 - (1 - 1 / independent.bits) ** (5 * count)) ** 5
         assert mean > 1.3 * alone
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from filters import classic
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 
 
 def positions_of(kernel: ModuleType) -> Callable[[int, int, int], Iterable[int]]:
@@ -53,12 +53,12 @@ def test_each_probe_is_a_hash_of_its_own(kernel: ModuleType, rng: random.Random)
 
 
 def test_more_than_the_largest_size_is_refused() -> None:
-    largest = classic.plan(classic.MAX_BITS // 64, Wish("bits_per_key", 64))
+    largest = classic.plan(classic.MAX_BITS // 64, SizingParameter("bits_per_key", 64))
     assert largest.bits == classic.MAX_BITS == 2**40
     with pytest.raises(
         ValueError, match="size of 1099511627840, allowed are 1099511627776: split the keys"
     ):
-        classic.plan(classic.MAX_BITS // 64 + 1, Wish("bits_per_key", 64))
+        classic.plan(classic.MAX_BITS // 64 + 1, SizingParameter("bits_per_key", 64))
 
 
 @pytest.mark.parametrize(("bits_per_key", "probes"), [(1, 1), (5, 3), (8, 6), (10, 7), (16, 11)])

@@ -91,15 +91,15 @@ def test_a_position_that_comes_twice_counts_once(kernel: ModuleType) -> None:
     assert not any(counters(built))
 
 
-@pytest.mark.parametrize("wish", [{}, {"counters_per_key": 7.3}, {"fpr": 0.02}], ids=str)
+@pytest.mark.parametrize("size", [{}, {"counters_per_key": 7.3}, {"fpr": 0.02}], ids=str)
 @pytest.mark.parametrize("count", [0, 1, 50, 3000])
 def test_it_collapses_to_the_classic_filter_of_the_same_keys(
-    kernel: ModuleType, wish: dict[str, float], count: int, rng: random.Random
+    kernel: ModuleType, size: dict[str, float], count: int, rng: random.Random
 ) -> None:
     keys = random_keys(rng, count)
-    bits = {"bits_per_key" if name == "counters_per_key" else name: v for name, v in wish.items()}
+    bits = {"bits_per_key" if name == "counters_per_key" else name: v for name, v in size.items()}
     secrets = {"seed": rng.getrandbits(64), "salt": rng.getrandbits(64)}
-    collapsed = kernel.CountingBloomFilter.build(keys, **wish, **secrets).collapse()
+    collapsed = kernel.CountingBloomFilter.build(keys, **size, **secrets).collapse()
     assert collapsed == kernel.ClassicBloomFilter.build(keys, **bits, **secrets)
     assert type(collapsed) is kernel.ClassicBloomFilter
 

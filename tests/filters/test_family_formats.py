@@ -34,7 +34,7 @@ SALT = 0x0F1E2D3C4B5A6978
 KEYS = [b"apple", b"banana", b"cherry"]
 BYTE, U32, U64 = struct.Struct("<B"), struct.Struct("<L"), struct.Struct("<Q")
 
-WISHES: list[tuple[str, dict[str, Any]]] = [
+SIZING_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("classic", {}),
     ("classic", {"bits_per_key": 1}),
     ("classic", {"bits_per_key": 3.7}),
@@ -64,11 +64,11 @@ WISHES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def build(kernel: ModuleType, family: str, keys: list[bytes], **wishes: Any) -> Any:
+def build(kernel: ModuleType, family: str, keys: list[bytes], **sizes: Any) -> Any:
     """Unwise sizes are meant here, so their warnings are not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return getattr(kernel, CLASS_NAMES[family]).build(keys, **wishes)
+        return getattr(kernel, CLASS_NAMES[family]).build(keys, **sizes)
 
 
 def random_keys(rng: random.Random, count: int, most: int = 40) -> list[bytes]:
@@ -81,13 +81,13 @@ def random_keys(rng: random.Random, count: int, most: int = 40) -> list[bytes]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 2000])
-@pytest.mark.parametrize(("family", "wishes"), WISHES)
+@pytest.mark.parametrize(("family", "sizes"), SIZING_PARAMETERS)
 def test_the_independent_reader_answers_as_the_code_does(
-    kernel: ModuleType, rng: random.Random, family: str, wishes: dict[str, Any], count: int
+    kernel: ModuleType, rng: random.Random, family: str, sizes: dict[str, Any], count: int
 ) -> None:
     keys = random_keys(rng, count)
     strangers = random_keys(rng, 1500)
-    real = build(kernel, family, keys, **wishes)
+    real = build(kernel, family, keys, **sizes)
     reader = independent_reader.read(real.to_bytes())
     assert reader.frame.family == family
     assert reader.frame.num_keys == real.num_keys
@@ -95,11 +95,11 @@ def test_the_independent_reader_answers_as_the_code_does(
     assert [reader.answer(key) for key in strangers] == real.might_contain_many(strangers)
 
 
-@pytest.mark.parametrize(("family", "wishes"), WISHES)
+@pytest.mark.parametrize(("family", "sizes"), SIZING_PARAMETERS)
 def test_both_answer_no_to_everything_in_an_empty_set(
-    kernel: ModuleType, rng: random.Random, family: str, wishes: dict[str, Any]
+    kernel: ModuleType, rng: random.Random, family: str, sizes: dict[str, Any]
 ) -> None:
-    real = build(kernel, family, [], **wishes)
+    real = build(kernel, family, [], **sizes)
     reader = independent_reader.read(real.to_bytes())
     strangers = random_keys(rng, 1000)
     assert reader.frame.num_keys == 0
@@ -389,7 +389,7 @@ WRITERS: dict[str, Callable[[ModuleType], Any]] = {
 def layered(kernel: ModuleType) -> Any:
     """A ribbon filter with a layer where our writer would make a list."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bumped_ribbon, "blocks_for", lambda keys, layers, wish: [3][layers:])
+        patch.setattr(bumped_ribbon, "blocks_for", lambda keys, layers, size: [3][layers:])
         return kernel.BumpedRibbonFilter.build(KEYS, fpr=0.4, seed=SEED, salt=SALT)
 
 
@@ -402,10 +402,10 @@ def test_the_table_for_checking_a_writer(kernel: ModuleType) -> None:
     rows = table_rows(sections()["Checking a writer"])
     assert {row[0].replace(" ", "-") for row in rows} == set(independent_reader.FAMILIES.values())
     for name, asked, count, *expected in rows:
-        wish, _, value = asked.rpartition(" ")
+        size, _, value = asked.rpartition(" ")
         keys = [number.to_bytes(8, "little") for number in range(int(count))]
-        wishes = {wish.replace(" ", "_"): int(value), "seed": SEED, "salt": SALT}
-        data = build(kernel, name.replace(" ", "-"), keys, **wishes).to_bytes()
+        sizes = {size.replace(" ", "_"): int(value), "seed": SEED, "salt": SALT}
+        data = build(kernel, name.replace(" ", "-"), keys, **sizes).to_bytes()
         frame = independent_reader.read(data).frame
         (checksum,) = U64.unpack(data[-8:])
         facts = [str(frame.size), str(frame.parameter), str(len(data)), f"0x{checksum:016x}"]

@@ -18,7 +18,7 @@ from filters import leveldb, sampling
 from filters.compat_hashing import leveldb_hash
 from filters.leveldb import Geometry
 from filters.leveldb_rates import NUM_KEYS, RATES
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 from tests.effort import examples
 from tests.filters.cases import positives, random_keys
 from tests.filters.sstables import FilterWindow, leveldb_windows
@@ -229,12 +229,12 @@ def test_no_key_is_lost(
     built = kernel.LevelDBBloomFilter.build(keys, bits_per_key=bits_per_key, num_probes=num_probes)
     assert built.num_keys == len(keys)
     assert all(built.might_contain_many(keys))
-    wishes = {"bits_per_key": bits_per_key, "num_probes": num_probes}
-    assert built == kernel.LevelDBBloomFilter.build(sorted(keys), **wishes)
+    sizes = {"bits_per_key": bits_per_key, "num_probes": num_probes}
+    assert built == kernel.LevelDBBloomFilter.build(sorted(keys), **sizes)
     assert all(kernel.LevelDBBloomFilter.from_bytes(built.to_bytes()).might_contain_many(keys))
 
 
-# ---- wishes ----
+# ---- sizes ----
 
 
 @pytest.mark.parametrize("value", [0.5, 9.5, 10.25, 99.9])
@@ -256,12 +256,12 @@ def test_a_whole_float_is_whole(kernel: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "sizes",
     [{"bits_per_key": 101}, {"fpr": 0.6}, {"fpr": 9e-5}, {"num_probes": 0}, {"num_probes": 31}],
 )
-def test_ranges(kernel: ModuleType, wishes: dict[str, Any]) -> None:
+def test_ranges(kernel: ModuleType, sizes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"out of range.*allowed are"):
-        kernel.LevelDBBloomFilter.build([], **wishes)
+        kernel.LevelDBBloomFilter.build([], **sizes)
 
 
 @pytest.mark.parametrize("fpr", [0.5, 0.1, 0.01, 0.001, 0.0001])
@@ -270,7 +270,7 @@ def test_fpr_takes_the_fewest_whole_bits_that_grant_it(count: int, fpr: float) -
     chosen = leveldb.bits_per_key_for_fpr(count, fpr)
     assert leveldb.typical_fpr(count, chosen) <= fpr
     assert all(leveldb.typical_fpr(count, fewer) > fpr for fewer in range(1, chosen))
-    geometry = leveldb.plan(count, Wish("fpr", fpr))
+    geometry = leveldb.plan(count, SizingParameter("fpr", fpr))
     assert geometry == Geometry(leveldb.bits_for(count, chosen), leveldb.default_probes(chosen))
     assert leveldb.predicted_fpr(count, geometry) <= fpr
 
@@ -280,7 +280,9 @@ def test_an_unattainable_fpr_comes_close_to_the_best(count: int, fpr: float) -> 
     bits_per_key = leveldb.bits_per_key_for_fpr(count, fpr)
     best = min(leveldb.typical_fpr(count, bits) for bits in range(1, 101)) if count else 0
     assert fpr < best or count == 0
-    assert leveldb.predicted_fpr(count, leveldb.plan(count, Wish("fpr", fpr))) <= 1.1 * best
+    assert (
+        leveldb.predicted_fpr(count, leveldb.plan(count, SizingParameter("fpr", fpr))) <= 1.1 * best
+    )
     assert bits_per_key == 1 if count == 0 else bits_per_key < 101
 
 
@@ -294,7 +296,7 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    ("count", "wishes"),
+    ("count", "sizes"),
     [
         (1, {"bits_per_key": 10}),
         (3, {"bits_per_key": 20}),
@@ -306,7 +308,7 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
     ],
 )
 def test_few_keys_pass_as_predicted(
-    kernel: ModuleType, count: int, wishes: dict[str, Any], rng: random.Random
+    kernel: ModuleType, count: int, sizes: dict[str, Any], rng: random.Random
 ) -> None:
     """Every filter has a rate of its own, so many are built, and each is asked a little.
 
@@ -317,7 +319,7 @@ def test_few_keys_pass_as_predicted(
     geometry = None
     for _ in range(filters):
         keys = [rng.randbytes(17) for _ in range(count)]
-        built = kernel.LevelDBBloomFilter.build(keys, **wishes)
+        built = kernel.LevelDBBloomFilter.build(keys, **sizes)
         geometry = Geometry(built.num_bits, built.num_probes)
         asked = [rng.randbytes(19) for _ in range(150_000 // filters)]
         rates.append(positives(built, asked) / len(asked))
@@ -424,7 +426,7 @@ def test_the_table_covers_what_can_be_asked_for() -> None:
 @pytest.mark.parametrize("count", [1, 20, 22, 137, 1234, 99_999, 10**7, 10**8, 10**10])
 def test_predictions_between_and_beyond_the_tables_cells(count: int) -> None:
     for bits_per_key in (1, 10, 33, 50, 99, 100):
-        geometry = leveldb.plan(count, Wish("bits_per_key", bits_per_key))
+        geometry = leveldb.plan(count, SizingParameter("bits_per_key", bits_per_key))
         assert 0 < leveldb.predicted_fpr(count, geometry) <= 1
         column = min(range(len(NUM_KEYS)), key=lambda i: abs(NUM_KEYS[i] - count))
         if bits_per_key in RATES and NUM_KEYS[column] == count:
@@ -436,7 +438,7 @@ def test_predictions_between_and_beyond_the_tables_cells(count: int) -> None:
 @pytest.mark.parametrize("bits_per_key", [5, 10, 16])
 @pytest.mark.parametrize("count", [1000, 10_000, 100_000, 1_000_000, 10_000_000])
 def test_the_model_comes_near_the_table(bits_per_key: int, count: int) -> None:
-    geometry = leveldb.plan(count, Wish("bits_per_key", bits_per_key))
+    geometry = leveldb.plan(count, SizingParameter("bits_per_key", bits_per_key))
     modelled = leveldb.modelled_fpr(count, geometry)
     assert modelled == pytest.approx(leveldb.predicted_fpr(count, geometry), rel=0.25)
 

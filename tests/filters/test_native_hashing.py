@@ -117,8 +117,8 @@ def test_keys_are_added_and_removed_by_their_right_hash(case: Case, rng: random.
     keys = contents(rng)[:700]
     seed = rng.getrandbits(64)
     numbers = [xxh3_64_intdigest(key, seed) for key in keys]
-    wishes = {"num_keys": 1000, "seed": seed, "salt": SALT}
-    grown, batched = (case.cls(native).with_capacity(**wishes) for _ in range(2))
+    sizes = {"num_keys": 1000, "seed": seed, "salt": SALT}
+    grown, batched = (case.cls(native).with_capacity(**sizes) for _ in range(2))
     for key in keys:
         grown.add(key)
     batched.add_many(packed(keys))
@@ -127,7 +127,7 @@ def test_keys_are_added_and_removed_by_their_right_hash(case: Case, rng: random.
     assert grown.count_missing(collected(native, case, seed, numbers)) == 0
     if hasattr(grown, "remove"):
         assert all(grown.remove(key) for key in keys)
-        empty = case.cls(native).with_capacity(**wishes)
+        empty = case.cls(native).with_capacity(**sizes)
         assert grown.to_bytes() == empty.to_bytes()
 
 

@@ -155,10 +155,10 @@ def test_every_level_builds_and_answers_alike(
     python, _ = twins()
     keys = random_keys(rng, 300)
     strangers = random_keys(rng, 700, length=9)
-    wishes = {"bits_per_key": 1.6 * num_probes, "num_probes": num_probes}
+    sizes = {"bits_per_key": 1.6 * num_probes, "num_probes": num_probes}
     cases = [
-        Case("blocked", "BlockedBloomFilter", wishes),
-        Case("rocksdb", "RocksDBBloomFilter", wishes, salted=False),
+        Case("blocked", "BlockedBloomFilter", sizes),
+        Case("rocksdb", "RocksDBBloomFilter", sizes, salted=False),
     ]
     for case in cases[: 2 if num_probes <= 30 else 1]:
         name = case.class_name

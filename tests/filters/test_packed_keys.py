@@ -494,11 +494,11 @@ elif sys.argv[1] == "offsets":
                     raise AssertionError(bad)
 elif sys.argv[1] == "filters":
     keys = [b"key%d" % i for i in range(100)]
-    wishes = {"CuckooFilter": [{"fingerprint_bits": bits} for bits in range(6, 33)]}
+    sizes = {"CuckooFilter": [{"fingerprint_bits": bits} for bits in range(6, 33)]}
     for name, cls in zip(names, classes):
-        for wish in wishes.get(name, [{}]):
+        for size in sizes.get(name, [{}]):
             for count in (0, 1, 2, 5, 20, 100):
-                data = cls.build(keys[:count], **wish).to_bytes()
+                data = cls.build(keys[:count], **size).to_bytes()
                 memory[page - len(data) : page] = data
                 built = cls.from_bytes(view[page - len(data) : page].toreadonly())
                 assert all(built.might_contain_many(keys[:count]))

@@ -1,4 +1,4 @@
-"""Binary fuse and xor alike: every size, every pattern of duplicates, shards, wishes."""
+"""Binary fuse and xor alike: every size, every pattern of duplicates, shards, sizes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_cutting_keeps_every_digest_in_order(rng: random.Random) -> None:
 
 @every_peeled_family
 @pytest.mark.parametrize(
-    ("wish", "bits"),
+    ("size", "bits"),
     [
         ({}, 8),
         ({"bits_per_key": 10}, 8),
@@ -136,10 +136,10 @@ def test_cutting_keeps_every_digest_in_order(rng: random.Random) -> None:
     ],
     ids=str,
 )
-def test_wishes_become_eight_or_sixteen_bits(
-    kernel: ModuleType, family: Any, wish: dict[str, float], bits: int
+def test_sizes_become_eight_or_sixteen_bits(
+    kernel: ModuleType, family: Any, size: dict[str, float], bits: int
 ) -> None:
-    assert cls(kernel, family).build([b"a"], **wish).fingerprint_bits == bits
+    assert cls(kernel, family).build([b"a"], **size).fingerprint_bits == bits
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_wishes_become_eight_or_sixteen_bits(
 def test_sixteen_bits_are_taken_from_where_they_fit(
     family: Any, least: float, enough: float
 ) -> None:
-    def bits(wish: float) -> int:
-        return int(family.fingerprint_bits_for(family.check(bits_per_key=wish)))
+    def bits(size: float) -> int:
+        return int(family.fingerprint_bits_for(family.check(bits_per_key=size)))
 
     assert [bits(least), bits(enough - 0.001), bits(enough)] == [8, 8, 16]
     with pytest.raises(ValueError, match=f"bits_per_key of a {family.FAMILY} filter is out"):

@@ -36,10 +36,10 @@ COMMON: list[Build] = [
 
 
 def build(kernel: ModuleType, which: Build, keys: Any, **more: Any) -> Any:
-    name, wishes = which
+    name, sizes = which
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return getattr(kernel, name).build(keys, **wishes, **more)
+        return getattr(kernel, name).build(keys, **sizes, **more)
 
 
 def tolerance(rate: float, trials: int) -> float:
@@ -143,7 +143,7 @@ def predicted(built: Any, count: float) -> float:
     "name",
     ["ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter", "BumpedRibbonFilter"],
 )
-def test_a_wish_for_a_rate_is_a_ceiling_at_any_size(
+def test_a_rate_asked_for_is_a_ceiling_at_any_size(
     kernel: ModuleType, name: str, fpr: float, count: int, rng: random.Random
 ) -> None:
     rates = []

@@ -18,7 +18,7 @@ from filters import ribbon, rocksdb, rocksdb_forms, sizing
 from filters.compat_hashing import rocksdb_hash, xxph3_64
 from filters.kernels.python import equations
 from filters.ribbon import Geometry
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 from tests.effort import examples
 from tests.filters.cases import needs_native, positives, random_keys, twins
 from tests.filters.sstables import rocksdb_filters
@@ -45,10 +45,10 @@ def test_filters_of_numbers(
 
 
 def test_few_numbers_are_the_bloom_filter(kernel: ModuleType) -> None:
-    wishes = {"bits_per_key": 5, "optimize_filters_for_memory": False}
-    built = kernel.RocksDBRibbonFilter.build(numbers(0, 87), **wishes)
+    sizes = {"bits_per_key": 5, "optimize_filters_for_memory": False}
+    built = kernel.RocksDBRibbonFilter.build(numbers(0, 87), **sizes)
     assert built.form == "fast-local"
-    assert built.to_bytes() == kernel.RocksDBBloomFilter.build(numbers(0, 87), **wishes).to_bytes()
+    assert built.to_bytes() == kernel.RocksDBBloomFilter.build(numbers(0, 87), **sizes).to_bytes()
 
 
 def live_filter(path: Path, keys: list[bytes], bits_per_key: float) -> bytes:
@@ -119,7 +119,7 @@ def test_a_seed_in_twenty_fails_and_the_next_one_is_taken(
 ) -> None:
     """At the largest number of keys that RocksDB takes so many slots for."""
     hashes = [rng.getrandbits(64) for _ in range(ribbon.keys_for(1024))]
-    geometry = ribbon.plan(len(hashes), Wish("bits_per_key", 10), first_hash=hashes[0])
+    geometry = ribbon.plan(len(hashes), SizingParameter("bits_per_key", 10), first_hash=hashes[0])
     assert isinstance(geometry, Geometry)
     failing = next(seed for seed in range(256) if fails(kernel, hashes[1:], geometry, seed))
     hashes[0] = hashes[0] & ~0xFF | failing  # with one more equation it fails still
@@ -228,9 +228,9 @@ def test_slots(count: int, slots: int) -> None:
 
 
 def test_a_filter_of_too_many_keys_is_the_bloom_filter() -> None:
-    wish = Wish("bits_per_key", 10)
-    assert isinstance(ribbon.plan(950_000_000, wish), Geometry)
-    assert ribbon.plan(950_000_001, wish) == rocksdb.plan(950_000_001, wish)
+    size = SizingParameter("bits_per_key", 10)
+    assert isinstance(ribbon.plan(950_000_000, size), Geometry)
+    assert ribbon.plan(950_000_001, size) == rocksdb.plan(950_000_001, size)
 
 
 @pytest.mark.parametrize(
@@ -243,22 +243,22 @@ def test_seven_bits_for_ten(count: int, bits: float) -> None:
 @pytest.mark.parametrize("fpr", [0.6, 0.1, 0.0123, 0.001, 1e-6, 1e-9])
 @pytest.mark.parametrize("count", [0, 1, 10, 100, 1000, 100_000, 950_000_000])
 def test_fpr_is_a_ceiling_and_not_a_generous_one(count: int, fpr: float) -> None:
-    wish = ribbon.check(fpr=fpr)
+    size = ribbon.check(fpr=fpr)
     for dice in (0, 1 << 63, (1 << 64) - 1):
-        planned = ribbon.plan(count, wish, first_hash=dice)
+        planned = ribbon.plan(count, size, first_hash=dice)
         assert ribbon.predicted_fpr(count, planned) <= fpr
-    bits = ribbon.equivalent_bits_per_key(count, wish)
+    bits = ribbon.equivalent_bits_per_key(count, size)
     if count >= 100_000 and fpr < 0.6:
-        fewer = ribbon.plan(count, Wish("bits_per_key", bits - 0.1))
+        fewer = ribbon.plan(count, SizingParameter("bits_per_key", bits - 0.1))
         assert ribbon.predicted_fpr(count, fewer) > fpr
 
 
 @pytest.mark.parametrize(
-    "wishes", [{"bits_per_key": 0.4}, {"bits_per_key": 101}, {"fpr": 1e-10}, {"fpr": 0.7}]
+    "sizes", [{"bits_per_key": 0.4}, {"bits_per_key": 101}, {"fpr": 1e-10}, {"fpr": 0.7}]
 )
-def test_ranges(kernel: ModuleType, wishes: dict[str, Any]) -> None:
+def test_ranges(kernel: ModuleType, sizes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"of a ribbon filter is out of range.*allowed are"):
-        kernel.RocksDBRibbonFilter.build([], **wishes)
+        kernel.RocksDBRibbonFilter.build([], **sizes)
 
 
 def test_the_option_is_a_bool(kernel: ModuleType) -> None:
@@ -279,7 +279,7 @@ def test_the_slots_suggest_the_count(kernel: ModuleType, count: int, rng: random
 
 
 @pytest.mark.parametrize(
-    ("count", "wishes"),
+    ("count", "sizes"),
     [
         (300, {"bits_per_key": 6}),
         (30_000, {"bits_per_key": 2}),
@@ -289,13 +289,13 @@ def test_the_slots_suggest_the_count(kernel: ModuleType, count: int, rng: random
     ],
 )
 def test_keys_pass_as_expected(
-    kernel: ModuleType, count: int, wishes: dict[str, Any], rng: random.Random
+    kernel: ModuleType, count: int, sizes: dict[str, Any], rng: random.Random
 ) -> None:
-    built = kernel.RocksDBRibbonFilter.build(random_keys(rng, count), **wishes)
+    built = kernel.RocksDBRibbonFilter.build(random_keys(rng, count), **sizes)
     trials = 100_000
     rate = positives(built, random_keys(rng, trials, length=17)) / trials
     assert rate == pytest.approx(built.expected_fpr, abs=4 * math.sqrt(built.expected_fpr / trials))
-    assert rate <= wishes.get("fpr", 1) * 1.1
+    assert rate <= sizes.get("fpr", 1) * 1.1
 
 
 def test_a_filter_of_any_columns_is_asked_as_rocksdb_would(
@@ -319,18 +319,18 @@ def test_every_instruction_set_gives_the_same_answers(columns: int, rng: random.
     """Wide and narrow blocks of every number of columns, of random bits."""
     python, native = twins()
     simd: Any = import_module("filters.kernels.native.simd")
-    wishes = {"bits_per_key": 3 * columns}
+    sizes = {"bits_per_key": 3 * columns}
     keys = random_keys(rng, 700)
     data = rng.randbytes(16 * (5 * columns - 2)) + struct.pack("<BBI", 0xFE, columns, 5)[:5]
     expected = python.RocksDBRibbonFilter.from_bytes(data).might_contain_many(keys)
-    wanted = python.RocksDBRibbonFilter.build(keys[:200], **wishes).to_bytes()
+    wanted = python.RocksDBRibbonFilter.build(keys[:200], **sizes).to_bytes()
     try:
         for level in simd.available():
             simd.use(level)
             read = native.RocksDBRibbonFilter.from_bytes(data)
             assert read.might_contain_many(keys) == expected, level
             assert [read.might_contain(key) for key in keys] == expected, level
-            built = native.RocksDBRibbonFilter.build(keys[:200], **wishes)
+            built = native.RocksDBRibbonFilter.build(keys[:200], **sizes)
             assert built.to_bytes() == wanted, level
     finally:
         simd.use("auto")

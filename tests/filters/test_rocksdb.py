@@ -18,7 +18,7 @@ from filters import occupancy, rocksdb, rocksdb_forms
 from filters.compat_hashing import rocksdb_hash, xxph3_64
 from filters.rocksdb import Geometry
 from filters.rocksdb_forms import Form
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 from tests.effort import examples
 from tests.filters.cases import positives, random_keys
 from tests.filters.sstables import rocksdb_filters
@@ -297,15 +297,15 @@ def test_no_key_is_lost(
     optimize: bool,
 ) -> None:
     cls = kernel.RocksDBBloomFilter
-    wishes: dict[str, Any] = {
+    sizes: dict[str, Any] = {
         "bits_per_key": bits_per_key,
         "num_probes": num_probes,
         "optimize_filters_for_memory": optimize,
     }
     keys = [*keys, *keys[:5], bytes(65535)]
-    built = cls.build(keys, **wishes)
+    built = cls.build(keys, **sizes)
     assert all(built.might_contain_many(keys))
-    assert all(cls.build(sorted(keys), **wishes).might_contain_many(keys))
+    assert all(cls.build(sorted(keys), **sizes).might_contain_many(keys))
     assert all(cls.from_bytes(built.to_bytes()).might_contain_many(keys))
 
 
@@ -362,8 +362,8 @@ def test_thousandths_of_a_bit(bits_per_key: float, millibits: int) -> None:
 @pytest.mark.parametrize("fpr", [0.6, 0.1, 0.01, 0.001, 1e-6])
 @pytest.mark.parametrize("count", [0, 1, 10, 52, 1000, 200_000, 10**9])
 def test_fpr_is_a_ceiling_and_not_a_generous_one(count: int, fpr: float, optimize: bool) -> None:
-    wish = rocksdb.check(fpr=fpr, optimize_filters_for_memory=optimize)
-    geometry = rocksdb.plan(count, wish, optimize_filters_for_memory=optimize)
+    size = rocksdb.check(fpr=fpr, optimize_filters_for_memory=optimize)
+    geometry = rocksdb.plan(count, size, optimize_filters_for_memory=optimize)
     predicted = rocksdb.predicted_fpr(count, geometry)
     if count < 10**9 or fpr > 1e-6:  # There the largest filter of all is too small.
         assert predicted <= fpr
@@ -381,7 +381,7 @@ def test_the_probes_can_be_chosen(kernel: ModuleType, num_probes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "sizes",
     [
         {"bits_per_key": 0.49},
         {"bits_per_key": 100.1},
@@ -391,9 +391,9 @@ def test_the_probes_can_be_chosen(kernel: ModuleType, num_probes: int) -> None:
         {"num_probes": 31},
     ],
 )
-def test_ranges(kernel: ModuleType, wishes: dict[str, Any]) -> None:
+def test_ranges(kernel: ModuleType, sizes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"out of range.*allowed are"):
-        kernel.RocksDBBloomFilter.build([], **wishes)
+        kernel.RocksDBBloomFilter.build([], **sizes)
 
 
 def test_the_option_is_a_bool(kernel: ModuleType) -> None:
@@ -498,7 +498,7 @@ def test_a_claim_of_many_lines_takes_no_memory(kernel: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "wishes"),
+    ("count", "sizes"),
     [
         (30_000, {"bits_per_key": 2}),
         (30_000, {"bits_per_key": 5}),
@@ -510,9 +510,9 @@ def test_a_claim_of_many_lines_takes_no_memory(kernel: ModuleType) -> None:
     ],
 )
 def test_many_keys_pass_as_expected(
-    kernel: ModuleType, count: int, wishes: dict[str, Any], rng: random.Random
+    kernel: ModuleType, count: int, sizes: dict[str, Any], rng: random.Random
 ) -> None:
-    built = kernel.RocksDBBloomFilter.build(random_keys(rng, count), **wishes)
+    built = kernel.RocksDBBloomFilter.build(random_keys(rng, count), **sizes)
     trials = 150_000
     rate = positives(built, random_keys(rng, trials, length=17)) / trials
     tolerance = max(4 * math.sqrt(rate * (1 - rate) / trials), 0.02 * rate)
@@ -520,8 +520,8 @@ def test_many_keys_pass_as_expected(
     predicted = rocksdb.predicted_fpr(count, Geometry(built.num_bits // 512, built.num_probes))
     # Filters of few lines differ among themselves.
     assert predicted == pytest.approx(built.expected_fpr, rel=0.03 if count > 1000 else 0.25)
-    if "fpr" in wishes:
-        assert rate <= wishes["fpr"] * 1.05
+    if "fpr" in sizes:
+        assert rate <= sizes["fpr"] * 1.05
 
 
 @pytest.mark.parametrize(("count", "bits_per_key"), [(20, 5), (51, 10), (60, 6), (150, 7)])
@@ -585,4 +585,4 @@ def test_the_hash_splits_into_line_and_bits(kernel: ModuleType) -> None:
         low, high = xxph3_64(key) % 2**32, xxph3_64(key) >> 32
         wanted.add(512 * (low * lines >> 32) + (high >> 23))
     assert wanted == {i for i in range(512 * lines) if data[i // 8] >> i % 8 & 1}
-    assert rocksdb.plan(300, Wish("bits_per_key", 2), 1) == Geometry(lines, 1)
+    assert rocksdb.plan(300, SizingParameter("bits_per_key", 2), 1) == Geometry(lines, 1)

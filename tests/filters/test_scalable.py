@@ -18,12 +18,12 @@ from tests.filters.cases import needs_native, positives, random_keys, twins
 from tests.filters.test_damage import forged
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
-WISHES: list[dict[str, Any]] = [
+SIZING_PARAMETERS: list[dict[str, Any]] = [
     {},
     {"fpr": 0.5, "tightening": 0.5},  # whose first slice has two probes
     {"fpr": 1e-4, "tightening": 0.95},
 ]
-every_wish = pytest.mark.parametrize("wish", WISHES, ids=str)
+every_size = pytest.mark.parametrize("size", SIZING_PARAMETERS, ids=str)
 
 
 def begun(kernel: ModuleType, capacity: int | None = None, **more: Any) -> Any:
@@ -45,13 +45,13 @@ def slices_of(data: bytes) -> list[tuple[int, int, int]]:
 # ---- the rate ----
 
 
-@every_wish
+@every_size
 @pytest.mark.parametrize("growth", [2, 4])
-def test_the_rate_exceeds_the_wish_at_no_moment(
-    kernel: ModuleType, wish: dict[str, Any], growth: int, rng: random.Random
+def test_the_rate_exceeds_the_one_asked_for_at_no_moment(
+    kernel: ModuleType, size: dict[str, Any], growth: int, rng: random.Random
 ) -> None:
     """By the bits that are set, which are all there is to it; up to eight full slices."""
-    grown = begun(kernel, 4 if growth == 2 else 1, growth=growth, **wish)
+    grown = begun(kernel, 4 if growth == 2 else 1, growth=growth, **size)
     highest = 0.0
     while grown.num_slices < (9 if growth == 2 else 6):
         grown.add(rng.randbytes(12))
@@ -61,13 +61,13 @@ def test_the_rate_exceeds_the_wish_at_no_moment(
     assert highest > grown.fpr / 50
 
 
-@every_wish
+@every_size
 def test_each_slice_is_filled_up_to_its_own_rate(
-    kernel: ModuleType, wish: dict[str, Any], rng: random.Random
+    kernel: ModuleType, size: dict[str, Any], rng: random.Random
 ) -> None:
-    grown = begun(kernel, 5, **wish)
+    grown = begun(kernel, 5, **size)
     grown.add_many(random_keys(rng, 1500))
-    terms = scalable.check(**wish).begun(5)
+    terms = scalable.check(**size).begun(5)
     slices = slices_of(grown.to_bytes())
     assert len(slices) == grown.num_slices >= 8
     for index, (bits, probes, used) in enumerate(slices[:-1]):
@@ -77,12 +77,12 @@ def test_each_slice_is_filled_up_to_its_own_rate(
     assert sum(map(terms.fpr_of, range(scalable.MAX_SLICES))) <= terms.fpr
 
 
-@pytest.mark.parametrize("wish", [{"fpr": 0.05}, {"fpr": 0.3, "tightening": 0.5, "growth": 4}])
+@pytest.mark.parametrize("size", [{"fpr": 0.05}, {"fpr": 0.3, "tightening": 0.5, "growth": 4}])
 def test_what_passes_is_what_is_expected_as_it_grows(
-    kernel: ModuleType, wish: dict[str, Any], rng: random.Random
+    kernel: ModuleType, size: dict[str, Any], rng: random.Random
 ) -> None:
-    """From both sides, and within the wish, at three moments up to nine slices."""
-    grown, trials = begun(kernel, 20, **wish), 30_000
+    """From both sides, and within the size, at three moments up to nine slices."""
+    grown, trials = begun(kernel, 20, **size), 30_000
     for count in (100, 1000, 6000):
         grown.add_many(random_keys(rng, count))
         rate = positives(grown, random_keys(rng, trials, length=17)) / trials
@@ -110,13 +110,13 @@ def test_a_false_positive_of_one_slice_is_nothing_special_to_another(
 # ---- the keys ----
 
 
-@every_wish
+@every_size
 def test_nothing_is_lost_while_it_grows(
-    kernel: ModuleType, wish: dict[str, Any], rng: random.Random
+    kernel: ModuleType, size: dict[str, Any], rng: random.Random
 ) -> None:
     keys = random_keys(rng, 1200)
     rng.shuffle(keys)
-    grown = begun(kernel, 3, **wish)
+    grown = begun(kernel, 3, **size)
     members = grown.digests(seed=SEED)
     for start in range(0, len(keys), 100):
         grown.add_many(keys[start : start + 100])
@@ -203,18 +203,18 @@ def packed(keys: list[bytes]) -> PackedKeys:
     return PackedKeys(b"".join(keys), offsets=ends)
 
 
-@every_wish
+@every_size
 def test_what_was_saved_goes_on_as_if_it_never_had_been(
-    kernel: ModuleType, wish: dict[str, Any], rng: random.Random
+    kernel: ModuleType, size: dict[str, Any], rng: random.Random
 ) -> None:
     """Read back before a key, amid a slice or at its end, and whatever form the keys come in."""
     keys = random_keys(rng, 1500)
     keys += rng.choices(keys, k=500)
     rng.shuffle(keys)
-    whole = begun(kernel, 7, **wish)
+    whole = begun(kernel, 7, **size)
     for key in keys:
         whole.add(key)
-    parts, done = begun(kernel, 7, **wish), 0
+    parts, done = begun(kernel, 7, **size), 0
     forms: list[Callable[[list[bytes]], Any]] = [list, tuple, iter, packed]
     while done < len(keys):
         some = rng.choice((1, 2, 30, 600))
@@ -320,9 +320,9 @@ def refused(kernel: ModuleType, rng: random.Random, reason: str) -> None:
     assert reopened.expected_fpr <= reopened.fpr
 
 
-def test_wishes_that_cannot_be_are_refused(kernel: ModuleType) -> None:
+def test_sizes_that_cannot_be_are_refused(kernel: ModuleType) -> None:
     cls = kernel.ScalableBloomFilter
-    for make in (lambda **wish: cls.build([], **wish), lambda **wish: cls.with_capacity(5, **wish)):
+    for make in (lambda **size: cls.build([], **size), lambda **size: cls.with_capacity(5, **size)):
         with pytest.raises(ValueError, match="growth of a scalable filter is 2 or 4, not 3"):
             make(growth=3)
         with pytest.raises(ValueError, match=r"tightening of a scalable.*allowed are 0.5 to 0.95"):
@@ -439,14 +439,14 @@ def test_forged_terms_and_geometries_lead_to_no_loop_and_no_crash(
 # ---- sizing ----
 
 
-@pytest.mark.parametrize("wish", [{}, {"fpr": 0.1, "growth": 4, "tightening": 0.6}], ids=str)
+@pytest.mark.parametrize("size", [{}, {"fpr": 0.1, "growth": 4, "tightening": 0.6}], ids=str)
 @pytest.mark.parametrize(("capacity", "count"), [(64, 1500), (100, 90), (200, 4500)])
 def test_what_has_grown_is_as_large_as_was_predicted(
-    kernel: ModuleType, wish: dict[str, Any], capacity: int, count: int, rng: random.Random
+    kernel: ModuleType, size: dict[str, Any], capacity: int, count: int, rng: random.Random
 ) -> None:
-    grown = begun(kernel, capacity, **wish)
+    grown = begun(kernel, capacity, **size)
     grown.add_many(random_keys(rng, count))
-    predicted: Any = {"n": count, "capacity": capacity, **wish}
+    predicted: Any = {"n": count, "capacity": capacity, **size}
     payload = (grown.size_in_bytes - 48) * 8 / count
     assert sizing.bits_per_key("scalable", **predicted) == pytest.approx(payload, rel=1e-9)
     assert sizing.fpr("scalable", **predicted) == pytest.approx(grown.expected_fpr, rel=0.3)

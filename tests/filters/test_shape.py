@@ -200,17 +200,17 @@ def test_empty_sets_contain_nothing(kernel: ModuleType, case: Case) -> None:
 
 
 @every_family
-def test_two_wishes_are_one_too_many(kernel: ModuleType, case: Case) -> None:
+def test_two_sizes_are_one_too_many(kernel: ModuleType, case: Case) -> None:
     if case.family in OF_A_RATE_ONLY:
         return
     if case.family == "cassandra":
-        pytest.skip("it has one wish only")
+        pytest.skip("it has one size only")
     other = "counters_per_key" if case.family == "counting" else "bits_per_key"
-    with pytest.raises(ValueError, match=rf"{case.family}.*one sizing wish.*{other} and fpr"):
+    with pytest.raises(ValueError, match=rf"{case.family}.*one sizing parameter.*{other} and fpr"):
         case.cls(kernel).build(KEYS, fpr=0.01, **{other: 10})
 
 
-BAD_WISHES = [
+BAD_SIZES = [
     (name, value)
     for name in (
         "bits_per_key",
@@ -225,7 +225,7 @@ BAD_WISHES = [
 
 
 @every_family
-@pytest.mark.parametrize(("name", "value"), BAD_WISHES)
+@pytest.mark.parametrize(("name", "value"), BAD_SIZES)
 def test_absurd_sizes_are_refused_before_any_key_is_read(
     kernel: ModuleType, case: Case, name: str, value: Any
 ) -> None:

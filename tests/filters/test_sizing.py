@@ -22,11 +22,11 @@ def test_every_family_has_a_model() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n", [500, 20_000, None])
 @pytest.mark.parametrize("wanted", [0.1, 0.02, 0.004])
-def test_a_wish_for_a_rate_is_granted(family: str, n: int | None, wanted: float) -> None:
-    wish = {"fp_chance" if family == "cassandra" else "fpr": wanted}
-    rate = sizing.fpr(family, n=n, **wish)
+def test_a_rate_asked_for_is_met(family: str, n: int | None, wanted: float) -> None:
+    size = {"fp_chance" if family == "cassandra" else "fpr": wanted}
+    rate = sizing.fpr(family, n=n, **size)
     assert 0 < rate <= wanted
-    assert sizing.bits_per_key(family, n=n, **wish) > sizing.lower_bound(rate)
+    assert sizing.bits_per_key(family, n=n, **size) > sizing.lower_bound(rate)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_more_bits_per_key_never_raise_the_rate(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "wish", "rate", "bits"),
+    ("family", "size", "rate", "bits"),
     [
         ("classic", {"bits_per_key": 10}, 0.00819, 10),
         ("classic", {"fpr": 0.01}, 0.01, 9.59),
@@ -62,9 +62,9 @@ def test_more_bits_per_key_never_raise_the_rate(family: str) -> None:
     ],
     ids=str,
 )
-def test_textbook_figures(family: str, wish: dict[str, float], rate: float, bits: float) -> None:
-    assert sizing.fpr(family, **wish) == pytest.approx(rate, rel=0.01)
-    assert sizing.bits_per_key(family, **wish) == pytest.approx(bits, rel=0.01)
+def test_textbook_figures(family: str, size: dict[str, float], rate: float, bits: float) -> None:
+    assert sizing.fpr(family, **size) == pytest.approx(rate, rel=0.01)
+    assert sizing.bits_per_key(family, **size) == pytest.approx(bits, rel=0.01)
 
 
 @every_family
@@ -138,7 +138,7 @@ def test_what_cannot_be_over_filled_says_so(family: str) -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="no family 'clasic': choose classic, counting"):
         sizing.fpr("clasic", bits_per_key=10)
-    with pytest.raises(ValueError, match="one sizing wish"):
+    with pytest.raises(ValueError, match="one sizing parameter"):
         sizing.fpr("classic", bits_per_key=10, fpr=0.1)
     with pytest.raises(ValueError, match="n is out of range"):
         sizing.bits_per_key("classic", n=-1)

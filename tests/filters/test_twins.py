@@ -633,8 +633,8 @@ def misuses(case: Case) -> dict[str, Misuse]:
     def made(kernel: ModuleType) -> Any:
         return case.build(kernel, [b"key"], **secrets(case))
 
-    def building(keys: Any, **wishes: Any) -> Misuse:
-        return lambda kernel: cls(kernel).build(keys, **wishes)
+    def building(keys: Any, **sizes: Any) -> Misuse:
+        return lambda kernel: cls(kernel).build(keys, **sizes)
 
     def asking(name: str, *values: Any) -> Misuse:
         return lambda kernel: getattr(made(kernel), name)(*values)
@@ -665,7 +665,7 @@ def misuses(case: Case) -> dict[str, Misuse]:
         table[f"build of {label}"] = building(buffer)
         table[f"ask many of {label}"] = asking("might_contain_many", buffer)
         table[f"digests of {label}"] = collecting("add_many", buffer)
-    wishes: dict[str, tuple[Any, ...]] = {
+    sizes: dict[str, tuple[Any, ...]] = {
         "bits_per_key": (0, -1, 1000, "10", True, float("nan"), float("inf")),
         "counters_per_key": (0, 65, "10", True),
         "fingerprint_bits": (0, 5, 33, 8.0, True),
@@ -679,8 +679,8 @@ def misuses(case: Case) -> dict[str, Misuse]:
         "fp_chance": (0, 6.71e-05, 1.1, -1, "0.1", True, float("nan")),
         "expected_keys": (-1, 2**60, 1 << 40, 1.0, "1", True),
     }
-    for name in wishes.keys() & inspect.signature(cls(twins()[0]).build).parameters.keys():
-        for value in wishes[name]:
+    for name in sizes.keys() & inspect.signature(cls(twins()[0]).build).parameters.keys():
+        for value in sizes[name]:
             table[f"build {name}={value!r}"] = building([b"key"], **{name: value})
     if case.family == "leveldb":
         table["half a bit per key"] = building([b"key"], bits_per_key=2.5)
@@ -697,7 +697,7 @@ def misuses(case: Case) -> dict[str, Misuse]:
         table["the other order"] = lambda kernel: made(kernel).to_bytes(sstable_version="la")
     elif case.family not in OF_A_RATE_ONLY:
         size = "counters_per_key" if case.family == "counting" else "bits_per_key"
-        table["two wishes"] = building([b"key"], fpr=0.01, **{size: 10})
+        table["two sizes"] = building([b"key"], fpr=0.01, **{size: 10})
     table["out too long"] = asking("might_contain_many", [b"a"], bytearray(2))
     table["out of text"] = asking("might_contain_many", [b"a"], "text")
     table["out of bytes"] = asking("might_contain_many", [b"a"], b"1")

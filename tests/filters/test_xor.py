@@ -23,8 +23,8 @@ SMALLER_FROM, SMALLER_TO, NEVER_FROM = 56, 16_210, 27_453
 
 def bits_saved(count: int, width: int) -> int:
     """How many bits fewer an xor filter takes than a binary fuse filter of the same keys."""
-    wish = xor.check(fingerprint_bits=width)
-    ours, theirs = xor.size_of(count, wish), binary_fuse.size_of(count, wish)
+    size = xor.check(fingerprint_bits=width)
+    ours, theirs = xor.size_of(count, size), binary_fuse.size_of(count, size)
     return 8 * (binary_fuse.payload_bytes(theirs) - xor.payload_bytes(ours))
 
 

@@ -22,7 +22,7 @@ UNSALTED = {"leveldb", "rocksdb", "ribbon", "cassandra"}
 PRESENT = [b"golden-%d" % i for i in range(150)] + [b"", b"\xff" * 300]
 ABSENT = [b"absent-%d" % i for i in range(2000)]
 
-WISHES: dict[str, dict[str, Any]] = {
+SIZING_PARAMETERS: dict[str, dict[str, Any]] = {
     "classic": {"bits_per_key": 10},
     "counting": {"counters_per_key": 10},
     "cuckoo": {"fingerprint_bits": 13},
@@ -42,7 +42,7 @@ def build(kernel: str, family: str) -> Any:
     """The filter whose bytes are kept."""
     cls = getattr(kernels.load(kernel), kernels.CLASS_NAMES[family])
     secrets = {} if family in UNSALTED else {"seed": SEED, "salt": SALT}
-    return cls.build(PRESENT, **WISHES[family], **secrets)
+    return cls.build(PRESENT, **SIZING_PARAMETERS[family], **secrets)
 
 
 def answers(reader: Any) -> str:
@@ -57,10 +57,10 @@ def record(kernel: str, family: str) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
     built = build(kernel, family)
     (folder / f"{family}.filter").write_bytes(built.to_bytes())
-    remembered = {"wish": WISHES[family], "filter": answers(built)}
+    remembered = {"size": SIZING_PARAMETERS[family], "filter": answers(built)}
     if family in STRUCTURES:
         return remembered
-    policy = policies.create(family, **WISHES[family]).with_seed(SEED)
+    policy = policies.create(family, **SIZING_PARAMETERS[family]).with_seed(SEED)
     payload = policy.create_filter(PRESENT)
     assert payload is not None
     block = policies.encode_block(policy, payload, num_keys=len(PRESENT))
@@ -78,7 +78,7 @@ def main() -> None:
         return
     manifest = HERE / f"{kernel}.json"
     known = json.loads(manifest.read_text()) if manifest.exists() else {}
-    for family in WISHES:
+    for family in SIZING_PARAMETERS:
         if family not in known:
             known[family] = record(kernel, family)
             print(f"wrote {kernel}/{family}")

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 import policies
-from filters.wishes import Wishes
+from filters.sizing_parameters import SizingParameters
 from lsm import options
 from policies import PolicyConfigError, config, levels
 from policies.builtin import BUILTIN, FamilyPolicy
@@ -188,8 +188,8 @@ def number(text: str) -> float:
 ROWS = [Row(*(cell.strip("`") for cell in row)) for row in table_rows(section("Parameters"))]
 
 
-def wishes_of(name: str) -> Wishes:
-    found: Wishes = FAMILIES[name].family.WISHES
+def parameters_of(name: str) -> SizingParameters:
+    found: SizingParameters = FAMILIES[name].family.SIZING_PARAMETERS
     return found
 
 
@@ -206,17 +206,17 @@ def test_the_ranges_are_those_of_the_families() -> None:
         if row.value == "boolean":
             assert row.range == "true` or `false"
             continue
-        wishes = wishes_of(row.policy)
-        ranges = {**wishes.ranges, "num_probes": (1, wishes.max_probes)}
+        sizes = parameters_of(row.policy)
+        ranges = {**sizes.ranges, "num_probes": (1, sizes.max_probes)}
         assert row.ends == ranges[row.parameter], row
     families = {(row.policy, row.parameter) for row in ROWS}
     for name in FAMILIES:
-        assert {(name, wish) for wish in wishes_of(name).ranges} <= families
+        assert {(name, size) for size in parameters_of(name).ranges} <= families
 
 
 def test_the_defaults_are_those_of_the_families() -> None:
     for name in FAMILIES:
-        default = wishes_of(name).default
+        default = parameters_of(name).default
         given = {row.parameter: row.default for row in ROWS if row.policy == name}
         assert given.pop(default.name) == f"{default.value:g}"
         others = {key for key, value in given.items() if value}
@@ -265,12 +265,12 @@ def test_what_a_file_may_say_is_what_the_table_says(row: Row) -> None:
         refused(float(low))
 
 
-def test_at_most_one_wish_for_size() -> None:
+def test_at_most_one_sizing_parameter() -> None:
     text = " ".join(section("Parameters").split())
-    wishes = {wish for name in FAMILIES for wish in wishes_of(name).ranges}
-    named = re.search(r"- (.*?) are the sizing wishes", text)
+    sizes = {size for name in FAMILIES for size in parameters_of(name).ranges}
+    named = re.search(r"- (.*?) are the sizing parameters", text)
     assert named
-    assert set(re.findall(r"`(\w+)`", named[1].rpartition("|")[2])) == wishes
+    assert set(re.findall(r"`(\w+)`", named[1].rpartition("|")[2])) == sizes
 
 
 def test_the_links_of_the_page_lead_somewhere() -> None:

@@ -51,7 +51,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class BinaryFuseFilter(PeeledFilter):
-    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+    """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     family = binary_fuse.FAMILY
     layout = binary_fuse

@@ -12,7 +12,7 @@ from filters.occupancy import mean_line_fpr
 
 
 cdef class BlockedBloomFilter(BitFilter):
-    """A Bloom filter with one cache line per key; sizing wishes are ``bits_per_key`` or ``fpr``."""
+    """A Bloom filter with one cache line per key; sized by ``bits_per_key`` or ``fpr``."""
 
     family = blocked.FAMILY
     layout = blocked

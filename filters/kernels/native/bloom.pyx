@@ -13,7 +13,7 @@ from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
 from filters.kernels.native.keys cimport KeySource, come_at_once, Packed, digest_packed
 from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.wide cimport lsm_load64, lsm_store64
-from filters.wishes import check_like, checked_capacity
+from filters.sizing_parameters import check_like, checked_capacity
 from filters.packed_keys import one_by_one
 
 
@@ -29,26 +29,26 @@ cdef class BloomFilter(SaltedFilter):
     """Bits or counters that a key raises and a probe reads; keys can be added at any time."""
 
     @classmethod
-    def _build(cls, keys, *, num_probes, seed, salt, **wishes):
+    def _build(cls, keys, *, num_probes, seed, salt, **given):
         cdef BloomFilter self = cls.__new__(cls)
-        wish = self.layout.check(num_probes=num_probes, **wishes)
+        sizing = self.layout.check(num_probes=num_probes, **given)
         self.salt = checked64("salt", salt)
         self.is_salted = True
-        self.fill_with(keys, seed, lambda count: self.layout.plan(count, wish, num_probes))
+        self.fill_with(keys, seed, lambda count: self.layout.plan(count, sizing, num_probes))
         return self
 
     @classmethod
-    def _with_capacity(cls, num_keys, like, *, num_probes, seed, salt, **wishes):
+    def _with_capacity(cls, num_keys, like, *, num_probes, seed, salt, **given):
         cdef BloomFilter self = cls.__new__(cls), other
         if like is not None:
             check_like(
-                cls, like, num_keys=num_keys, num_probes=num_probes, seed=seed, salt=salt, **wishes
+                cls, like, num_keys=num_keys, num_probes=num_probes, seed=seed, salt=salt, **given
             )
             other = like
             self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
             return self
-        wish = self.layout.check(num_probes=num_probes, **wishes)
-        geometry = self.layout.plan(checked_capacity(num_keys), wish, num_probes)
+        sizing = self.layout.check(num_probes=num_probes, **given)
+        geometry = self.layout.plan(checked_capacity(num_keys), sizing, num_probes)
         self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
         return self
 
@@ -196,7 +196,7 @@ cdef class BloomFilter(SaltedFilter):
 
 
 cdef class BitFilter(BloomFilter):
-    """A Bloom filter of bits: its size is wished for in bits per key."""
+    """A Bloom filter of bits: its size is asked for in bits per key."""
 
     @classmethod
     def build(cls, keys, *, bits_per_key=None, fpr=None, num_probes=None, seed=None, salt=None):

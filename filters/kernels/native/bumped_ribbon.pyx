@@ -128,7 +128,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class BumpedRibbonFilter(SaltedFilter):
-    """A static filter of nearly the fewest bits; wishes are ``fpr`` or ``bits_per_key``."""
+    """A static filter of nearly the fewest bits; sized by ``fpr`` or ``bits_per_key``."""
 
     family = bumped_ribbon.FAMILY
 
@@ -142,14 +142,14 @@ cdef class BumpedRibbonFilter(SaltedFilter):
         cdef BumpedRibbonFilter self = cls.__new__(cls)
         cdef Digests hashes, left_over
         cdef list bands = []
-        wish = bumped_ribbon.check(bits_per_key=bits_per_key, fpr=fpr)
+        sizing = bumped_ribbon.check(bits_per_key=bits_per_key, fpr=fpr)
         hashes = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
         self.salt, self.is_salted = checked64("salt", salt), True
         self.hashes_of(hashes.numbers, hashes.count)
         self._num_keys = hashes.sort_distinct()
-        left_over = band_all(hashes, wish, bands)
+        left_over = band_all(hashes, sizing, bands)
         layers = [band.layer for band in bands]
-        columns = bumped_ribbon.columns_for(wish, self._num_keys, layers, left_over.count)
+        columns = bumped_ribbon.columns_for(sizing, self._num_keys, layers, left_over.count)
         self.payload = payload_of(bands, columns, left_over)
         self.lay_out(layers, columns, hashes.seed)
         self.verify(hashes)
@@ -229,22 +229,22 @@ cdef class BumpedRibbonFilter(SaltedFilter):
         return self.opened(&self._ribbon, &PROBING, LSM_DIGEST_XXH3_64, seed)
 
 
-cdef Digests band_all(Digests hashes, object wish, list bands):
+cdef Digests band_all(Digests hashes, object sizing, list bands):
     """Layer after layer of ascending, distinct hashes; the hashes of those left over."""
     cdef Band band, best
-    while tries := bumped_ribbon.blocks_for(hashes.count, len(bands), wish):
+    while tries := bumped_ribbon.blocks_for(hashes.count, len(bands), sizing):
         best = None
         for blocks in tries:
             band = Band.of(hashes, blocks)
-            if best is None or words_taken(band, wish) < words_taken(best, wish):
+            if best is None or words_taken(band, sizing) < words_taken(best, sizing):
                 best = band
         bands.append(best)
         hashes = best.bumped
     return hashes
 
 
-cdef object words_taken(Band band, object wish):
-    return bumped_ribbon.words_taken(band.blocks, band.bumped.count, wish)
+cdef object words_taken(Band band, object sizing):
+    return bumped_ribbon.words_taken(band.blocks, band.bumped.count, sizing)
 
 
 cdef Payload payload_of(list bands, object columns, Digests left_over):

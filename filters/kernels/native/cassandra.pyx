@@ -85,7 +85,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class CassandraBloomFilter(Filter):
-    """Cassandra's own Bloom filter, to the byte of a ``Filter.db``; the wish is ``fp_chance``.
+    """Cassandra's own Bloom filter, to the byte of a ``Filter.db``; sized by ``fp_chance``.
 
     At an ``fp_chance`` of 1 every key is present, and there are no bytes. There is nothing secret
     in it: who chooses the keys can choose ones that pass.
@@ -107,11 +107,11 @@ cdef class CassandraBloomFilter(Filter):
         cdef CassandraBloomFilter self = cls.__new__(cls)
         cdef Digests hashes
         cdef bytes header
-        wish = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
+        sizing = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
         hashes = Digests.of(keys, LSM_DIGEST_CASSANDRA, None)
         drop_neighbours(hashes)
         geometry = cassandra.plan(
-            hashes.count if expected_keys is None else expected_keys, wish
+            hashes.count if expected_keys is None else expected_keys, sizing
         )
         header = cassandra.header(geometry)
         self.payload = Payload.zeroed(len(header) + cassandra.payload_bytes(geometry))

@@ -70,7 +70,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, add_many)
 
 
 cdef class ClassicBloomFilter(BitFilter):
-    """A Bloom filter of any size up to 2^40 bits; sizing wishes are ``bits_per_key`` or ``fpr``."""
+    """A Bloom filter of any size up to 2^40 bits; sized by ``bits_per_key`` or ``fpr``."""
 
     family = classic.FAMILY
     layout = classic

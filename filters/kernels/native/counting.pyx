@@ -121,7 +121,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, add_many)
 
 
 cdef class CountingBloomFilter(BloomFilter):
-    """A Bloom filter that keys can be removed from; wishes are ``counters_per_key`` or ``fpr``.
+    """A Bloom filter that keys can be removed from; sized by ``counters_per_key`` or ``fpr``.
 
     Every ``add`` counts, of one key too, and each is to be removed again. Remove only what was
     added: removing a false positive takes counts away from other keys, which then may be denied.

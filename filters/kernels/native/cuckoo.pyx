@@ -13,7 +13,7 @@ from filters.kernels.native.keys cimport KeySource, come_at_once
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_load64, lsm_prefetch, lsm_reduce, lsm_store64
-from filters.wishes import check_like, checked_capacity
+from filters.sizing_parameters import check_like, checked_capacity
 from filters.packed_keys import one_by_one
 
 
@@ -205,7 +205,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class CuckooFilter(SaltedFilter):
-    """Fingerprints in a cuckoo table; wishes are ``fingerprint_bits``, ``bits_per_key`` or ``fpr``.
+    """Fingerprints in a cuckoo table; sized by ``fingerprint_bits``, ``bits_per_key`` or ``fpr``.
 
     Every ``add`` keeps a copy of its own, of one key too, and each is to be removed again; one
     key's two buckets hold at most 8. Remove only what was added: removing a false positive takes
@@ -229,7 +229,7 @@ cdef class CuckooFilter(SaltedFilter):
         """
         cdef CuckooFilter self = cls.__new__(cls)
         cdef Digests digests, hashes
-        wish = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
         digests = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
         salt = checked64("salt", salt)
         geometry = None
@@ -239,7 +239,7 @@ cdef class CuckooFilter(SaltedFilter):
             self.hashes_of(hashes.numbers, hashes.count)
             hashes.sort_distinct()
             if geometry is None:
-                geometry = cuckoo.plan(hashes.count, wish)
+                geometry = cuckoo.plan(hashes.count, sizing)
             self.lay_out(geometry, digests.seed, salt, None)
             if self._fill(hashes):
                 break
@@ -255,14 +255,14 @@ cdef class CuckooFilter(SaltedFilter):
     ):
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
         cdef CuckooFilter self = cls.__new__(cls), other
-        wishes = {"fingerprint_bits": fingerprint_bits, "bits_per_key": bits_per_key, "fpr": fpr}
+        given = {"fingerprint_bits": fingerprint_bits, "bits_per_key": bits_per_key, "fpr": fpr}
         if like is not None:
-            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **wishes)
+            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
             other = like
             self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
             return self
-        wish = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        geometry = cuckoo.plan(checked_capacity(num_keys), wish)
+        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        geometry = cuckoo.plan(checked_capacity(num_keys), sizing)
         self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
         return self
 

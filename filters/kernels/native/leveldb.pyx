@@ -84,7 +84,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class LevelDBBloomFilter(Filter):
-    """LevelDB's own Bloom filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
+    """LevelDB's own Bloom filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
     Bits per key are whole. Any bytes are a filter, as they are to LevelDB. There is nothing secret
     in it: who chooses the keys can choose ones that pass.
@@ -101,9 +101,9 @@ cdef class LevelDBBloomFilter(Filter):
         """A filter of exactly these keys, sized for how many were given; repeats count."""
         cdef LevelDBBloomFilter self = cls.__new__(cls)
         cdef Digests hashes
-        wish = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
+        sizing = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
         hashes = Digests.of(keys, LSM_DIGEST_LEVELDB, None)
-        geometry = leveldb.plan(hashes.count, wish, num_probes)
+        geometry = leveldb.plan(hashes.count, sizing, num_probes)
         self.payload = Payload.zeroed(leveldb.payload_bytes(geometry) + 1)
         self.payload.data[self.payload.size - 1] = <uint8_t>geometry.num_probes
         self._num_keys = hashes.count

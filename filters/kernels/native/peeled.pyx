@@ -18,7 +18,7 @@ from filters.kernels.native.probing cimport lsm_probing
 
 
 cdef class PeeledFilter(SaltedFilter):
-    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+    """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     @classmethod
     def build(
@@ -27,10 +27,10 @@ cdef class PeeledFilter(SaltedFilter):
         """A filter of exactly these keys."""
         cdef PeeledFilter self = cls.__new__(cls)
         cdef Digests hashes
-        wish = self.layout.check(
+        sizing = self.layout.check(
             fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
         )
-        width = self.layout.fingerprint_bits_for(wish)
+        width = self.layout.fingerprint_bits_for(sizing)
         hashes = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
         self.salt, self.is_salted = checked64("salt", salt), True
         self.hashes_of(hashes.numbers, hashes.count)

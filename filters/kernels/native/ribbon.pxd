@@ -5,4 +5,4 @@ from filters.kernels.native.rocksdb_filter cimport RocksDBFilter
 
 
 cdef class RocksDBRibbonFilter(RocksDBFilter):
-    cdef bint _solve(self, Digests hashes, object wish, object adaptive) except -1
+    cdef bint _solve(self, Digests hashes, object sizing, object adaptive) except -1

@@ -10,9 +10,9 @@ from filters.kernels.native.rocksdb_filter cimport RocksDBFilter, distinct_neigh
 
 
 cdef class RocksDBRibbonFilter(RocksDBFilter):
-    """RocksDB's own Ribbon filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
+    """RocksDB's own Ribbon filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
-    ``bits_per_key`` are those of the Bloom filter whose rate is wished for; the filter takes about
+    ``bits_per_key`` are those of the Bloom filter whose rate is asked for; the filter takes about
     seven for ten. Of few keys RocksDB builds that very Bloom filter, where it is smaller.
     """
 
@@ -31,15 +31,15 @@ cdef class RocksDBRibbonFilter(RocksDBFilter):
         """
         cdef RocksDBRibbonFilter self = cls.__new__(cls)
         cdef Digests hashes
-        wish = ribbon.check(
+        sizing = ribbon.check(
             bits_per_key=bits_per_key, fpr=fpr,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
         hashes = distinct_neighbours(keys)
-        if not self._solve(hashes, wish, optimize_filters_for_memory):
+        if not self._solve(hashes, sizing, optimize_filters_for_memory):
             self.lay_out_lines(
                 ribbon.bloom_plan(
-                    hashes.count, wish, optimize_filters_for_memory=optimize_filters_for_memory
+                    hashes.count, sizing, optimize_filters_for_memory=optimize_filters_for_memory
                 )
             )
             self.insert_all(hashes)
@@ -47,7 +47,7 @@ cdef class RocksDBRibbonFilter(RocksDBFilter):
         self.verify(hashes)
         return self
 
-    cdef bint _solve(self, Digests hashes, object wish, object adaptive) except -1:
+    cdef bint _solve(self, Digests hashes, object sizing, object adaptive) except -1:
         """Become the Ribbon filter of these hashes; False where a Bloom filter is to be built."""
         cdef Blocks blocks
         cdef uint32_t mask
@@ -55,7 +55,7 @@ cdef class RocksDBRibbonFilter(RocksDBFilter):
         if hashes.count == 0:
             return False
         geometry = ribbon.plan(
-            hashes.count, wish, first_hash=hashes.numbers[0], optimize_filters_for_memory=adaptive
+            hashes.count, sizing, first_hash=hashes.numbers[0], optimize_filters_for_memory=adaptive
         )
         if isinstance(geometry, rocksdb.Geometry):
             return False

@@ -7,7 +7,7 @@ from filters.kernels.native.rocksdb_filter cimport RocksDBFilter, distinct_neigh
 
 
 cdef class RocksDBBloomFilter(RocksDBFilter):
-    """RocksDB's own Bloom filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
+    """RocksDB's own Bloom filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
     Any bytes are a filter, as they are to RocksDB; :attr:`form` says what they were taken for.
     There is nothing secret in it: who chooses the keys can choose ones that pass.
@@ -31,13 +31,13 @@ cdef class RocksDBBloomFilter(RocksDBFilter):
         """
         cdef RocksDBBloomFilter self = cls.__new__(cls)
         cdef Digests hashes
-        wish = rocksdb.check(
+        sizing = rocksdb.check(
             bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
         hashes = distinct_neighbours(keys)
         geometry = rocksdb.plan(
-            hashes.count, wish, num_probes,
+            hashes.count, sizing, num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
         self.lay_out_lines(geometry)

@@ -15,7 +15,7 @@ from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_prefetch
 from filters.packed_keys import one_by_one
-from filters.wishes import check_like, checked_capacity
+from filters.sizing_parameters import check_like, checked_capacity
 
 
 cdef enum:
@@ -294,7 +294,7 @@ cdef class ScalableBloomFilter(SeededFilter):
 
     @property
     def fpr(self):
-        """The rate that was wished for, which no number of keys exceeds."""
+        """The rate that was asked for, which no number of keys exceeds."""
         return self._terms.fpr
 
     @property

@@ -49,7 +49,7 @@ cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
 cdef class XorFilter(PeeledFilter):
-    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+    """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     family = xor.FAMILY
     layout = xor

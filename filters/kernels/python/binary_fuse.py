@@ -49,7 +49,7 @@ def build_shard(
 
 
 class BinaryFuseFilter(PeeledFilter):
-    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+    """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     __slots__ = ()
     family = binary_fuse.FAMILY

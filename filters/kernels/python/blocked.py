@@ -13,7 +13,7 @@ _MASK32 = 0xFFFF_FFFF
 
 
 class BlockedBloomFilter(BitFilter):
-    """A Bloom filter with one cache line per key; sizing wishes are ``bits_per_key`` or ``fpr``."""
+    """A Bloom filter with one cache line per key; sized by ``bits_per_key`` or ``fpr``."""
 
     __slots__ = ()
     family = blocked.FAMILY

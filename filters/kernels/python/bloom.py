@@ -11,7 +11,7 @@ from filters.hashing import checked64, digest, mix
 from filters.header import Header
 from filters.kernels.python.base import SaltedFilter, salted
 from filters.packed_keys import one_by_one
-from filters.wishes import Wish, check_like, checked_capacity
+from filters.sizing_parameters import SizingParameter, check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -33,12 +33,12 @@ class Layout(Protocol):
     """What ``filters/classic.py``, ``counting.py`` and ``blocked.py`` say about their family."""
 
     @property
-    def check(self) -> Callable[..., Wish]:
-        """The one wish that keyword arguments make."""
+    def check(self) -> Callable[..., SizingParameter]:
+        """The one sizing parameter that keyword arguments give."""
 
     @property
-    def plan(self) -> Callable[[int, Wish, int | None], Geometry]:
-        """The geometry for a number of keys, a wish and maybe a number of probes."""
+    def plan(self) -> Callable[[int, SizingParameter, int | None], Geometry]:
+        """The geometry for a number of keys, a sizing parameter and maybe a number of probes."""
 
     @property
     def payload_bytes(self) -> Callable[[Any], int]:
@@ -82,11 +82,11 @@ class BloomFilter(SaltedFilter):
         num_probes: int | None,
         seed: int | None,
         salt: int | None,
-        **wishes: float | None,
+        **given: float | None,
     ) -> Self:
-        wish = cls.layout.check(num_probes=num_probes, **wishes)
+        sizing = cls.layout.check(num_probes=num_probes, **given)
         mixed, seed, salt = salted(keys, seed, salt)
-        self = cls(cls.layout.plan(len(mixed), wish, num_probes), seed=seed, salt=salt)
+        self = cls(cls.layout.plan(len(mixed), sizing, num_probes), seed=seed, salt=salt)
         for each in mixed:
             self._insert(each)
         self._num_keys = len(mixed)
@@ -101,14 +101,14 @@ class BloomFilter(SaltedFilter):
         num_probes: int | None,
         seed: int | None,
         salt: int | None,
-        **wishes: float | None,
+        **given: float | None,
     ) -> Self:
-        others = {"num_probes": num_probes, "seed": seed, "salt": salt, **wishes}
+        others = {"num_probes": num_probes, "seed": seed, "salt": salt, **given}
         if like is not None:
             check_like(cls, like, num_keys=num_keys, **others)
             return cls(like._geometry, seed=like._seed, salt=like._salt)
-        wish = cls.layout.check(num_probes=num_probes, **wishes)
-        geometry = cls.layout.plan(checked_capacity(num_keys), wish, num_probes)
+        sizing = cls.layout.check(num_probes=num_probes, **given)
+        geometry = cls.layout.plan(checked_capacity(num_keys), sizing, num_probes)
         return cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
 
     @classmethod
@@ -179,7 +179,7 @@ class BloomFilter(SaltedFilter):
 
 
 class BitFilter(BloomFilter):
-    """A Bloom filter of bits: its size is wished for in bits per key."""
+    """A Bloom filter of bits: its size is asked for in bits per key."""
 
     __slots__ = ()
 

@@ -26,7 +26,7 @@ from filters.kernels.python.banding import (
     stepped,
 )
 from filters.kernels.python.base import SaltedFilter, salted
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -38,7 +38,7 @@ _NUMBER = struct.Struct("<Q")
 
 
 class BumpedRibbonFilter(SaltedFilter):
-    """A static filter of nearly the fewest bits; wishes are ``fpr`` or ``bits_per_key``."""
+    """A static filter of nearly the fewest bits; sized by ``fpr`` or ``bits_per_key``."""
 
     __slots__ = ("_columns", "_layers", "_left_over", "_words")
     family = bumped_ribbon.FAMILY
@@ -73,11 +73,11 @@ class BumpedRibbonFilter(SaltedFilter):
         salt: int | None = None,
     ) -> Self:
         """A filter of exactly these keys."""
-        wish = bumped_ribbon.check(bits_per_key=bits_per_key, fpr=fpr)
+        sizing = bumped_ribbon.check(bits_per_key=bits_per_key, fpr=fpr)
         mixed, seed, salt = salted(keys, seed, salt)
-        bands, left_over = bands_of(mixed, wish)
+        bands, left_over = bands_of(mixed, sizing)
         layers = [each.layer for each in bands]
-        columns = bumped_ribbon.columns_for(wish, len(mixed), layers, len(left_over))
+        columns = bumped_ribbon.columns_for(sizing, len(mixed), layers, len(left_over))
         numbers = [*solve_all(bands, columns), *left_over]
         payload = memoryview(
             bumped_ribbon.head_of(layers) + struct.pack(f"<{len(numbers)}Q", *numbers)
@@ -160,17 +160,17 @@ class BumpedRibbonFilter(SaltedFilter):
         return number
 
 
-def bands_of(mixed: Iterable[int], wish: Wish) -> tuple[list[Band], list[int]]:
+def bands_of(mixed: Iterable[int], sizing: SizingParameter) -> tuple[list[Band], list[int]]:
     """Layer after layer of distinct salted digests, and the hashes of those left over."""
     bands: list[Band] = []
     hashes = sorted(map(stepped, mixed))
-    while tries := bumped_ribbon.blocks_for(len(hashes), len(bands), wish):
+    while tries := bumped_ribbon.blocks_for(len(hashes), len(bands), sizing):
         tried = [band(hashes, blocks) for blocks in tries]
         bands.append(
             min(
                 tried,
                 key=lambda each: bumped_ribbon.words_taken(
-                    each.layer.blocks, len(each.bumped), wish
+                    each.layer.blocks, len(each.bumped), sizing
                 ),
             )
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CassandraBloomFilter(Filter):
-    """Cassandra's own Bloom filter, to the byte of a ``Filter.db``; the wish is ``fp_chance``.
+    """Cassandra's own Bloom filter, to the byte of a ``Filter.db``; sized by ``fp_chance``.
 
     At an ``fp_chance`` of 1 every key is present, and there are no bytes. There is nothing secret
     in it: who chooses the keys can choose ones that pass.
@@ -56,11 +56,11 @@ class CassandraBloomFilter(Filter):
         It is sized for their number, or for ``expected_keys`` in its place: the estimate that
         Cassandra sized a filter for whose bytes are wanted.
         """
-        wish = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
+        sizing = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
         digests, _ = digests_of(keys, CASSANDRA, None)
         hashes = [hashed for hashed, _ in groupby(digests)]
         count = len(hashes) if expected_keys is None else expected_keys
-        geometry = cassandra.plan(count, wish)
+        geometry = cassandra.plan(count, sizing)
         data = bytearray(cassandra.header(geometry)) + bytes(cassandra.payload_bytes(geometry))
         self = cls(geometry, cassandra.NEWEST, data, len(hashes))
         for each in hashes:

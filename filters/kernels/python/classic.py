@@ -10,7 +10,7 @@ from filters.kernels.python.chain import positions
 
 
 class ClassicBloomFilter(BitFilter):
-    """A Bloom filter of any size up to 2^40 bits; sizing wishes are ``bits_per_key`` or ``fpr``."""
+    """A Bloom filter of any size up to 2^40 bits; sized by ``bits_per_key`` or ``fpr``."""
 
     __slots__ = ()
     family = classic.FAMILY

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CountingBloomFilter(BloomFilter):
-    """A Bloom filter that keys can be removed from; wishes are ``counters_per_key`` or ``fpr``.
+    """A Bloom filter that keys can be removed from; sized by ``counters_per_key`` or ``fpr``.
 
     Every ``add`` counts, of one key too, and each is to be removed again. Remove only what was
     added: removing a false positive takes counts away from other keys, which then may be denied.

@@ -13,7 +13,7 @@ from filters.hashing import MASK64, checked64, digest, mix, next_salt
 from filters.kernels.python.base import SaltedFilter
 from filters.kernels.python.digests import digests_of
 from filters.packed_keys import one_by_one
-from filters.wishes import check_like, checked_capacity
+from filters.sizing_parameters import check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -25,7 +25,7 @@ _INCREMENT = 1442695040888963407
 
 
 class CuckooFilter(SaltedFilter):
-    """Fingerprints in a cuckoo table; wishes are ``fingerprint_bits``, ``bits_per_key`` or ``fpr``.
+    """Fingerprints in a cuckoo table; sized by ``fingerprint_bits``, ``bits_per_key`` or ``fpr``.
 
     Every ``add`` keeps a copy of its own, of one key too, and each is to be removed again; one
     key's two buckets hold at most 8. Remove only what was added: removing a false positive takes
@@ -69,13 +69,13 @@ class CuckooFilter(SaltedFilter):
         Where the keys do not fit under a salt, which is rare, the table grows by a percent and is
         filled anew under another one.
         """
-        wish = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
         digests, seed = digests_of(keys, XXH3, seed)
         salt = checked64("salt", salt)
         geometry = None
         while True:
             mixed = sorted({mix(each, salt) for each in digests})
-            geometry = geometry or cuckoo.plan(len(mixed), wish)
+            geometry = geometry or cuckoo.plan(len(mixed), sizing)
             self = cls(geometry, seed=seed, salt=salt)
             if all(self._insert(each, MAX_KICKS_IN_BUILD) for each in mixed):
                 return self
@@ -94,12 +94,12 @@ class CuckooFilter(SaltedFilter):
         salt: int | None = None,
     ) -> Self:
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
-        wishes = {"fingerprint_bits": fingerprint_bits, "bits_per_key": bits_per_key, "fpr": fpr}
+        given = {"fingerprint_bits": fingerprint_bits, "bits_per_key": bits_per_key, "fpr": fpr}
         if like is not None:
-            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **wishes)
+            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
             return cls(like._geometry, seed=like._seed, salt=like._salt)
-        wish = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        geometry = cuckoo.plan(checked_capacity(num_keys), wish)
+        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        geometry = cuckoo.plan(checked_capacity(num_keys), sizing)
         return cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
 
     @classmethod

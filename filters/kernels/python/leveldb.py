@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LevelDBBloomFilter(Filter):
-    """LevelDB's own Bloom filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
+    """LevelDB's own Bloom filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
     Bits per key are whole. Any bytes are a filter, as they are to LevelDB. There is nothing secret
     in it: who chooses the keys can choose ones that pass.
@@ -47,9 +47,9 @@ class LevelDBBloomFilter(Filter):
         num_probes: int | None = None,
     ) -> Self:
         """A filter of exactly these keys, sized for how many were given; repeats count."""
-        wish = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
+        sizing = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
         hashes, _ = digests_of(keys, LEVELDB, None)
-        geometry = leveldb.plan(len(hashes), wish, num_probes)
+        geometry = leveldb.plan(len(hashes), sizing, num_probes)
         data = bytearray(leveldb.payload_bytes(geometry) + 1)
         data[-1] = geometry.num_probes
         self = cls(geometry, data, len(hashes))

@@ -12,7 +12,7 @@ from filters.header import Header
 from filters.kernels.python import peeling
 from filters.kernels.python.base import SaltedFilter, salted
 from filters.peeled import Shard
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -22,11 +22,11 @@ class Layout(Protocol):
     """What ``filters/binary_fuse.py`` and ``xor.py`` say about their family."""
 
     @property
-    def check(self) -> Callable[..., Wish]:
-        """The one wish that keyword arguments make."""
+    def check(self) -> Callable[..., SizingParameter]:
+        """The one sizing parameter that keyword arguments give."""
 
     @property
-    def fingerprint_bits_for(self) -> Callable[[Wish], int]:
+    def fingerprint_bits_for(self) -> Callable[[SizingParameter], int]:
         """8 or 16."""
 
     @property
@@ -43,7 +43,7 @@ class Layout(Protocol):
 
 
 class PeeledFilter(SaltedFilter):
-    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+    """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     __slots__ = ("_fingerprint_bits", "_shard_bits", "_shards")
     layout: ClassVar[Layout]
@@ -76,10 +76,10 @@ class PeeledFilter(SaltedFilter):
         salt: int | None = None,
     ) -> Self:
         """A filter of exactly these keys."""
-        wish = cls.layout.check(
+        sizing = cls.layout.check(
             fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
         )
-        width = cls.layout.fingerprint_bits_for(wish)
+        width = cls.layout.fingerprint_bits_for(sizing)
         mixed, seed, salt = salted(keys, seed, salt)
         parts = cut(mixed, cls.layout.shard_count(len(mixed)))
         shards = [cls._build_shard(part, width) for part in parts]

@@ -9,16 +9,16 @@ from filters import ribbon, rocksdb
 from filters.kernels.python import equations
 from filters.kernels.python.rocksdb import bloom_bytes
 from filters.kernels.python.rocksdb_filter import RocksDBFilter, distinct_neighbours
-from filters.wishes import Wish
+from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
 class RocksDBRibbonFilter(RocksDBFilter):
-    """RocksDB's own Ribbon filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
+    """RocksDB's own Ribbon filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
-    ``bits_per_key`` are those of the Bloom filter whose rate is wished for; the filter takes about
+    ``bits_per_key`` are those of the Bloom filter whose rate is asked for; the filter takes about
     seven for ten. Of few keys RocksDB builds that very Bloom filter, where it is smaller.
     """
 
@@ -39,28 +39,28 @@ class RocksDBRibbonFilter(RocksDBFilter):
         ``optimize_filters_for_memory`` is RocksDB's option of that name, and of consequence for
         the probes of a Bloom filter only.
         """
-        wish = ribbon.check(
+        sizing = ribbon.check(
             bits_per_key=bits_per_key,
             fpr=fpr,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
         hashes = distinct_neighbours(keys)
-        data = _ribbon_bytes(hashes, wish, optimize_filters_for_memory)
+        data = _ribbon_bytes(hashes, sizing, optimize_filters_for_memory)
         if data is None:
             geometry = ribbon.bloom_plan(
-                len(hashes), wish, optimize_filters_for_memory=optimize_filters_for_memory
+                len(hashes), sizing, optimize_filters_for_memory=optimize_filters_for_memory
             )
             data = bloom_bytes(hashes, geometry)
         return cls._of(data, len(hashes))
 
 
-def _ribbon_bytes(hashes: list[int], wish: Wish, adaptive: bool) -> bytes | None:
+def _ribbon_bytes(hashes: list[int], sizing: SizingParameter, adaptive: bool) -> bytes | None:
     """The Ribbon filter of these hashes; None where it is a Bloom filter that is to be built."""
     if not hashes:
         return None
     first = hashes[0]
     geometry = ribbon.plan(
-        len(hashes), wish, first_hash=first, optimize_filters_for_memory=adaptive
+        len(hashes), sizing, first_hash=first, optimize_filters_for_memory=adaptive
     )
     if isinstance(geometry, rocksdb.Geometry):
         return None

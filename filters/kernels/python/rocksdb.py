@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RocksDBBloomFilter(RocksDBFilter):
-    """RocksDB's own Bloom filter, to the byte; sizing wishes are ``bits_per_key`` or ``fpr``.
+    """RocksDB's own Bloom filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
     Any bytes are a filter, as they are to RocksDB; :attr:`form` says what they were taken for.
     There is nothing secret in it: who chooses the keys can choose ones that pass.
@@ -38,7 +38,7 @@ class RocksDBBloomFilter(RocksDBFilter):
         ``optimize_filters_for_memory`` is RocksDB's option of that name: the probes are chosen for
         the size after rounding to whole lines, not for the bits per key that were asked for.
         """
-        wish = rocksdb.check(
+        sizing = rocksdb.check(
             bits_per_key=bits_per_key,
             fpr=fpr,
             num_probes=num_probes,
@@ -46,7 +46,7 @@ class RocksDBBloomFilter(RocksDBFilter):
         )
         hashes = distinct_neighbours(keys)
         geometry = rocksdb.plan(
-            len(hashes), wish, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
+            len(hashes), sizing, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
         )
         return cls._of(bloom_bytes(hashes, geometry), len(hashes))
 

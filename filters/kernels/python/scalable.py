@@ -15,7 +15,7 @@ from filters.kernels.python.classic import ClassicBloomFilter
 from filters.kernels.python.digests import digests_of
 from filters.packed_keys import one_by_one
 from filters.scalable import Chain, Terms
-from filters.wishes import check_like, checked_capacity
+from filters.sizing_parameters import check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -145,7 +145,7 @@ class ScalableBloomFilter(SeededFilter):
 
     @property
     def fpr(self) -> float:
-        """The rate that was wished for, which no number of keys exceeds."""
+        """The rate that was asked for, which no number of keys exceeds."""
         return self._terms.fpr
 
     @property

@@ -40,7 +40,7 @@ def build_shard(mixed: Sequence[int], fingerprint_bits: int) -> Shard[Geometry]:
 
 
 class XorFilter(PeeledFilter):
-    """A static filter; wishes are ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
+    """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
     __slots__ = ()
     family = xor.FAMILY

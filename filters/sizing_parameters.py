@@ -1,4 +1,4 @@
-"""The one sizing wish a caller makes of a family, checked without knowing how many keys come."""
+"""What a filter is sized by: one parameter, checked before it is known how many keys come."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import attrs
 
 
 @attrs.frozen
-class Wish:
-    """A sizing wish that has been checked: its name and its value."""
+class SizingParameter:
+    """A sizing parameter that has been checked: its name and its value."""
 
     name: str
     value: float
 
 
 @attrs.frozen
-class Wishes:
-    """What one family may be asked for: the allowed range of each wish, and the default wish.
+class SizingParameters:
+    """What one family may be sized by: the range of each parameter, and the default one.
 
-    The wishes named in ``whole`` take whole numbers only.
+    Those named in ``whole`` take whole numbers only.
     """
 
     family: str
     ranges: Mapping[str, tuple[float, float]]
-    default: Wish
+    default: SizingParameter
     max_probes: int = 0
     whole: frozenset[str] = frozenset()
 
-    def choose(self, **given: float | None) -> Wish:
-        """The single wish among ``given`` (None means not asked for), or the default."""
+    def choose(self, **given: float | None) -> SizingParameter:
+        """The single one among ``given`` (None means not asked for), or the default."""
         made = {name: value for name, value in given.items() if value is not None}
         if len(made) > 1:
             raise ValueError(
-                f"a {self.family} filter takes one sizing wish, not {len(made)}: "
+                f"a {self.family} filter takes one sizing parameter, not {len(made)}: "
                 f"choose between {' and '.join(sorted(made))}"
             )
         if not made:
@@ -43,7 +43,7 @@ class Wishes:
         [(name, value)] = made.items()
         check = checked_int if name in self.whole else checked_number
         low, high = self.ranges[name]
-        return Wish(name, check(f"{name} of a {self.family} filter", value, low, high))
+        return SizingParameter(name, check(f"{name} of a {self.family} filter", value, low, high))
 
     def check_probes(self, num_probes: int | None) -> None:
         """Refuse a ``num_probes`` outside 1 to this family's most."""
@@ -70,7 +70,7 @@ def checked_int(what: str, value: Any, low: float, high: float) -> int:
 
 
 def smallest(granted: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest size from ``low`` on that grants a wish, to one part in a million.
+    """The smallest size from ``low`` on that is enough, to one part in a million.
 
     Sizes that grant it are taken to go on granting it. Where not even ``high`` does, the answer is
     ``high + 1``: beyond what is allowed.
