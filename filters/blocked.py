@@ -22,7 +22,9 @@ import attrs
 
 from filters import header, occupancy
 from filters.blocked_probes import PROBES_UP_TO
+from filters.costs import COSTS
 from filters.errors import CorruptFilterError
+from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 if TYPE_CHECKING:
@@ -141,3 +143,25 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
     expected = payload_bytes(geometry)
     header.check_payload(FAMILY, payload, expected, 8 * expected)
     return head, geometry, payload
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="BlockedBloomFilter",
+    number=4,
+    policy="policies.builtin:BlockedPolicy",
+    parameters=SIZING_PARAMETERS,
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=predicted_fpr,
+    estimate_num_keys=lambda built: count_from_fill(
+        built.fill, Geometry(built.num_lines, built.num_probes)
+    ),
+    examples=({"bits_per_key": 1}, {"bits_per_key": 24}, {"fpr": 0.01}, {"num_probes": 3}),
+    purpose="the default: one cache line a key",
+    strength="one cache line a lookup, and the quickest to build",
+    reads="1",
+    grows=RATE_RISES,
+    cost=COSTS.get(FAMILY),
+)

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from filters import occupancy, sampling
+from filters.costs import COSTS
 from filters.errors import CorruptFilterError
+from filters.family import NO_SECRET, Family
 from filters.header import immutable_view
 from filters.sizing_parameters import SizingParameter, SizingParameters, checked_int
 
@@ -292,3 +294,26 @@ def equal(one: CassandraBloomFilter, other: Any) -> bool:
     if other.family != FAMILY or latest_version(other) != version:
         return False
     return bool(one.to_bytes(sstable_version=version) == other.to_bytes(sstable_version=version))
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="CassandraBloomFilter",
+    policy="policies.builtin:CassandraPolicy",
+    parameters=SIZING_PARAMETERS,
+    options={"expected_keys": "in `build` only"},
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=predicted_fpr,
+    estimate_num_keys=lambda built: count_from_fill(
+        built.fill, Geometry(built.num_bits, built.num_probes)
+    ),
+    overhead=HEADER_BYTES,
+    examples=({"fp_chance": 0.1}, {"fp_chance": 0.0001}),
+    purpose="Cassandra's own files",
+    strength=NO_SECRET,
+    reads="up to 5 and 7",
+    foreign="Cassandra's",
+    cost=COSTS.get(FAMILY),
+)

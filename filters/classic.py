@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header, occupancy
+from filters.costs import COSTS
 from filters.errors import CorruptFilterError
+from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 if TYPE_CHECKING:
@@ -129,3 +131,25 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
     geometry = checked_geometry(FAMILY, head)
     header.check_payload(FAMILY, payload, payload_bytes(geometry), geometry.bits)
     return head, geometry, payload
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="ClassicBloomFilter",
+    number=1,
+    policy="policies.builtin:ClassicPolicy",
+    parameters=SIZING_PARAMETERS,
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=predicted_fpr,
+    estimate_num_keys=lambda built: count_from_fill(
+        built.fill, Geometry(built.num_bits, built.num_probes)
+    ),
+    examples=({"bits_per_key": 1}, {"bits_per_key": 16.5}, {"fpr": 0.01}, {"num_probes": 3}),
+    purpose="lower rates per bit, more cache misses",
+    strength="as many bits at any rate, one cache miss for each probe",
+    reads="up to 7 and 10",
+    grows=RATE_RISES,
+    cost=COSTS.get(FAMILY),
+)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from filters import classic, header
 from filters.classic import Geometry
+from filters.costs import COSTS
+from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
@@ -64,3 +66,27 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
     bits = geometry.bits * COUNTER_BITS
     header.check_payload(FAMILY, payload, payload_bytes(geometry), bits)
     return head, geometry, payload
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="CountingBloomFilter",
+    number=2,
+    policy="policies.builtin:CountingPolicy",
+    parameters=SIZING_PARAMETERS,
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=predicted_fpr,
+    estimate_num_keys=lambda built: count_from_fill(
+        built.fill, Geometry(built.num_counters, built.num_probes)
+    ),
+    examples=({"counters_per_key": 1}, {"fpr": 0.01}, {"num_probes": 3}),
+    purpose="keys come and go; tables store it as `classic`",
+    strength="removes keys, in four times the bits",
+    reads="up to 7 and 10",
+    in_tables=False,
+    removes=True,
+    grows=RATE_RISES,
+    cost=COSTS.get(FAMILY),
+)

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header
+from filters.costs import COSTS
 from filters.errors import CorruptFilterError
+from filters.family import Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
@@ -143,3 +145,27 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
             f"{FAMILY} filter claims {head.num_keys} keys in {geometry.slots} slots"
         )
     return head, geometry, payload
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="CuckooFilter",
+    number=3,
+    policy="policies.builtin:CuckooPolicy",
+    parameters=SIZING_PARAMETERS,
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=predicted_fpr,
+    examples=(
+        {"fingerprint_bits": 6},
+        {"fingerprint_bits": 32},
+        {"bits_per_key": 10},
+        {"fpr": 0.01},
+    ),
+    purpose="keys come and go, at low rates",
+    strength="removes keys, two cache lines a lookup",
+    reads="2",
+    removes=True,
+    cost=COSTS.get(FAMILY),
+)

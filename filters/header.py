@@ -26,16 +26,8 @@ MAGIC = b"LSFB"
 VERSION = 1
 EMPTY = 0b1
 MAX_KEYS = 1 << 60  # a count beyond is no count, and could not go on growing
-FAMILY_IDS = {
-    "classic": 1,
-    "counting": 2,
-    "cuckoo": 3,
-    "blocked": 4,
-    "binary-fuse": 5,
-    "bumped-ribbon": 6,
-    "xor": 7,
-    "scalable": 8,
-}
+FAMILY_IDS: dict[str, int] = {}
+"""The numbers of families, as ``filters/families.py`` takes them from their records."""
 
 _FIXED = struct.Struct("<4s4B4Q")
 _CHECKSUM = struct.Struct("<Q")
@@ -52,6 +44,13 @@ class Header:
     num_keys: int
     seed: int = attrs.field(repr=False)
     salt: int = attrs.field(repr=False)
+
+
+def claim(number: int, family: str) -> None:
+    """Give a family its number; ValueError where another one has it."""
+    if not 1 <= number <= 255 or number in FAMILY_IDS.values():
+        raise ValueError(f"the number {number} of family {family!r} is taken, or not 1 to 255")
+    FAMILY_IDS[family] = number
 
 
 def pack(header: Header, *payload: Buffer) -> bytes:

@@ -28,11 +28,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from filters import occupancy
+from filters.costs import COSTS
+from filters.family import NO_SECRET, Family
 from filters.header import immutable_view
 from filters.leveldb_rates import NUM_KEYS, RATES
 from filters.sizing_parameters import SizingParameter, SizingParameters
@@ -235,3 +237,29 @@ def decode(buffer: Buffer) -> tuple[Geometry, memoryview]:
     if len(data) < 2:
         return Geometry(0, 0), data
     return Geometry(8 * (len(data) - 1), data[-1]), data
+
+
+def _estimate_num_keys(built: Any) -> float:
+    geometry = Geometry(built.num_bits, built.num_probes)
+    return count_from_fill(built.fill, geometry) if built.num_bits else 0.0
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="LevelDBBloomFilter",
+    policy="policies.builtin:LevelDBPolicy",
+    layouts=frozenset({"table", "block"}),
+    parameters=SIZING_PARAMETERS,
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
+    estimate_num_keys=_estimate_num_keys,
+    overhead=1,  # the number of probes
+    examples=({"bits_per_key": 1}, {"bits_per_key": 20}, {"fpr": 0.02}),
+    purpose="LevelDB's own files",
+    strength=NO_SECRET,
+    reads="up to 6 and 11",
+    foreign="LevelDB's",
+    cost=COSTS.get(FAMILY),
+)

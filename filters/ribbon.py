@@ -20,6 +20,8 @@ import attrs
 
 from filters import rocksdb
 from filters.compat_hashing import MASK32, MASK64
+from filters.costs import COSTS
+from filters.family import NO_SECRET, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 FAMILY = "ribbon"
@@ -251,3 +253,25 @@ def seed_mask(seed: int) -> int:
 def trailer(geometry: Geometry, seed: int) -> bytes:
     """The five bytes after the segments."""
     return bytes((KIND, seed)) + geometry.blocks.to_bytes(3, "little")
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="RocksDBRibbonFilter",
+    policy="policies.builtin:RibbonPolicy",
+    table_key="fullfilter.rocksdb.BuiltinBloomFilter",
+    parameters=SIZING_PARAMETERS,
+    options={"optimize_filters_for_memory": "`true` or `false`"},
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
+    estimate_num_keys=rocksdb.RECORD.estimate_num_keys,
+    overhead=rocksdb.TRAILER_BYTES,
+    examples=({"bits_per_key": 1.5}, {"fpr": 0.0123}),
+    purpose="RocksDB's own files, large levels",
+    strength=NO_SECRET,
+    reads="4",
+    foreign="RocksDB's",
+    cost=COSTS.get(FAMILY),
+)

@@ -12,10 +12,13 @@ each line is. What is read is any bytes: ``filters/rocksdb_forms.py``.
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 import attrs
 
 from filters import occupancy
+from filters.costs import COSTS
+from filters.family import NO_SECRET, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
 FAMILY = "rocksdb"
@@ -27,6 +30,8 @@ MIN_MILLIBITS, MAX_MILLIBITS = 1_000, 100_000
 
 # 2^32 divided by the golden ratio, rounded to odd.
 PROBE_MULTIPLIER = 0x9E37_79B9
+
+TRAILER_BYTES = 5  # behind the lines or segments of whatever filter
 
 SIZING_PARAMETERS = SizingParameters(
     FAMILY,
@@ -135,3 +140,31 @@ def payload_bytes(geometry: Geometry) -> int:
 def trailer(geometry: Geometry) -> bytes:
     """The five bytes after the lines of a cache-local filter."""
     return bytes((0xFF, 0, geometry.num_probes, 0, 0))
+
+
+def _estimate_num_keys(built: Any) -> float:
+    from filters import rocksdb_forms  # which knows of Ribbon, too, and needs this page
+
+    return rocksdb_forms.estimate_num_keys(built)
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="RocksDBBloomFilter",
+    policy="policies.builtin:RocksDBPolicy",
+    table_key="fullfilter.rocksdb.BuiltinBloomFilter",
+    parameters=SIZING_PARAMETERS,
+    options={"optimize_filters_for_memory": "`true` or `false`"},
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
+    estimate_num_keys=_estimate_num_keys,
+    overhead=TRAILER_BYTES,
+    examples=({"bits_per_key": 1.5}, {"fpr": 0.01}, {"optimize_filters_for_memory": False}),
+    purpose="RocksDB's own files",
+    strength=NO_SECRET,
+    reads="1",
+    foreign="RocksDB's",
+    cost=COSTS.get(FAMILY),
+)

@@ -22,7 +22,9 @@ import attrs
 
 from filters import classic, header
 from filters.classic import Geometry
+from filters.costs import COSTS
 from filters.errors import CapacityError, CorruptFilterError
+from filters.family import Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, checked_int, checked_number
 
 if TYPE_CHECKING:
@@ -291,3 +293,24 @@ def _decode_slices(payload: memoryview, count: int) -> Iterator[tuple[Geometry, 
         raise CorruptFilterError(
             f"{FAMILY} filter has {len(payload) - start} bytes behind its last slice"
         )
+
+
+RECORD = Family(
+    name=FAMILY,
+    class_name="ScalableBloomFilter",
+    number=8,
+    parameters=SIZING_PARAMETERS,
+    options={"tightening": "0.5 to 0.95", "growth": "2 or 4"},
+    check=check,
+    plan=plan,
+    payload_bytes=payload_bytes,
+    predicted_fpr=predicted_fpr,
+    examples=({"fpr": 0.2, "tightening": 0.5, "growth": 4},),
+    purpose="streams, of who knows how many keys",
+    strength="keeps its rate however many keys come, a lookup asks every slice",
+    reads="2 or more a slice",
+    in_tables=False,
+    grows="it goes on in a larger slice",
+    outgrows=True,
+    cost=COSTS.get(FAMILY),
+)
