@@ -15,7 +15,7 @@ from benchmarks.report.charts import figures
 from benchmarks.report.labels import Box, Label
 from benchmarks.report.markup import Markup, tag
 from filters import sizing
-from policies.costs import COSTS
+from filters.costs import COSTS
 from policies.recommendation import Recommendation, recommend
 
 TARGET = Path(__file__).parent.parent / "docs" / "choosing.svg"

@@ -1,4 +1,4 @@
-"""What a key costs in each family, from a record: writes ``policies/costs.py``.
+"""What a key costs in each family, from a record: writes ``filters/costs.py``.
 
 ``python -m benchmarks.costs [RECORD]`` takes the published record if no other is named.
 """
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from benchmarks.advice import SPEED, Numbers
 from benchmarks.record import Record
-from filters.kernels import CLASS_NAMES
+from filters.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / "docs" / "results" / "families.json"
-TARGET = ROOT / "policies" / "costs.py"
+TARGET = ROOT / "filters" / "costs.py"
 KEYS = 1_000_000
 
 # Who stands for a family of which the tables store something else.
@@ -29,7 +29,7 @@ def costs(record: Record) -> dict[str, tuple[float, float]]:
     rows = [row for row in record.of("filters") if row.at.get("keys") == "random"]
     speed = Numbers(rows, SPEED, n=KEYS)
     found = {}
-    for family in CLASS_NAMES:
+    for family in FAMILIES:
         name = LIVE.get(family, family)
         subject = next(each for each in speed.subjects(BUILD) if each.split()[0] == name)
         build, *probes = (speed(each, subject) for each in (BUILD, *PROBES))
@@ -49,20 +49,7 @@ def module(record: Record) -> str:
         "",
         "from __future__ import annotations",
         "",
-        "import attrs",
-        "",
-        "",
-        "@attrs.frozen",
-        "class Cost:",
-        '    """Of a filter of a million keys at its default size, in the compiled kernel."""',
-        "",
-        "    build: float",
-        "    probe: float",
-        "",
-        "    def of(self, lookups: float) -> float:",
-        '        """For building a key into a filter, and for so many lookups."""',
-        "        return self.build + lookups * self.probe",
-        "",
+        "from filters.family import Cost",
         "",
         "COSTS = {",
         *(

@@ -12,38 +12,13 @@ from typing import Any
 import pytest
 
 import policies
-from filters import (
-    binary_fuse,
-    blocked,
-    bumped_ribbon,
-    cassandra,
-    classic,
-    counting,
-    cuckoo,
-    header,
-    leveldb,
-    rocksdb,
-    scalable,
-    sizing,
-    xor,
-)
-from policies.builtin import BUILTIN, STRUCTURES
+from filters import header, sizing
+from filters.families import FAMILIES
+from filters.family import Family
+from policies.builtin import BUILTIN
 from tests.filters.test_xor import NEVER_FROM, SMALLER_FROM, SMALLER_TO
 
 ROOT = Path(__file__).parents[1]
-MODULES: tuple[Any, ...] = (
-    classic,
-    counting,
-    cuckoo,
-    blocked,
-    leveldb,
-    rocksdb,
-    binary_fuse,
-    scalable,
-    xor,
-    cassandra,
-    bumped_ribbon,
-)
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -88,9 +63,10 @@ def test_the_configuration_loads(tmp_path: Path) -> None:
 
 def test_the_tables_name_every_policy_and_every_structure() -> None:
     named = rows("README.md", "The families")
-    assert set(named) == {cls.name for cls in BUILTIN} | STRUCTURES
-    assert {name for name, cells in named.items() if "no policy" in cells[0]} == STRUCTURES
-    assert set(rows("docs/families.md", "In one table")) == set(sizing.MODELS)
+    structures = {family.name for family in FAMILIES.values() if not family.policy}
+    assert set(named) == {cls.name for cls in BUILTIN} | structures
+    assert {name for name, cells in named.items() if "no policy" in cells[0]} == structures
+    assert set(rows("docs/families.md", "In one table")) == set(FAMILIES)
 
 
 def test_the_default_sizes_and_rates_are_those_of_the_families() -> None:
@@ -124,11 +100,11 @@ def test_what_growing_costs_is_what_sizing_says() -> None:
     assert f"{sum(quadrupled) / 8:.0f} bits per key instead of 25" in text
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.FAMILY)
-def test_ranges_and_defaults_are_those_of_the_code(module: Any) -> None:
-    cells = rows("docs/families.md", "Sizing parameters")[module.FAMILY]
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
+def test_ranges_and_defaults_are_those_of_the_code(family: Family) -> None:
+    cells = rows("docs/families.md", "Sizing parameters")[family.name]
     stated = re.findall(r"`(\w+)` \(([^)]*)\)", cells[1])
-    sizes = module.SIZING_PARAMETERS
+    sizes = family.parameters
     assert [name for name, _ in stated] == list(sizes.ranges)
     for name, text in stated:
         numbers = re.findall(r"2\^-[0-9]+|[0-9.]+(?:e-?[0-9]+)?", text)
@@ -147,7 +123,7 @@ def test_the_comparison_at_one_percent_is_what_sizing_says() -> None:
         if family in {"leveldb", "binary-fuse"}:
             continue
         for cell, fpr in ((cells[1], 0.01), (cells[2], 0.001)):
-            size = {"fp_chance" if family == "cassandra" else "fpr": fpr}
+            size = {FAMILIES[family].rate_parameter: fpr}
             bits = sizing.bits_per_key(family, **size)
             assert float(cell.split()[0]) == pytest.approx(bits, rel=0.006)
 

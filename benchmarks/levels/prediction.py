@@ -13,6 +13,7 @@ import attrs
 from benchmarks.levels.data import KEYS_PER_BLOCK, Questions
 from benchmarks.levels.scatter import scatter
 from filters import sizing
+from filters.families import FAMILIES
 from policies import LevelPolicies
 
 FILE_NAME = "predictions.jsonl"
@@ -85,7 +86,7 @@ def rate_of(chosen: LevelPolicies, level: int, count: int) -> Rate | None:
     policy = chosen[level]
     if policy.name == "none":
         return Rate(1.0)
-    if policy.name not in sizing.MODELS:
+    if policy.name not in FAMILIES:
         return None
     params: dict[str, Any] = policy.params()
     each = min(count, KEYS_PER_BLOCK) if chosen.layout(level) == "block" else count

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from filters import occupancy
-from filters.sizing import MODELS
+from filters.families import FAMILIES
 
 # By how much the number of keys is changed to see what that does to the rate.
 _UP, _DOWN = 1.01, 0.99
@@ -22,16 +22,12 @@ def scatter(family: str, keys: int, **params: Any) -> float:
 
     It is nothing worth mentioning where a filter keeps fingerprints, whose number is given.
     """
-    model = MODELS[family]
-    probes = params.get("num_probes")
-    geometry = model.plan(keys, model.check(**params), probes)
-    match family:
-        case "blocked" | "rocksdb":
-            return _of_lines(keys, geometry.lines, geometry.num_probes)
-        case "classic" | "counting" | "leveldb" | "cassandra":
-            return _of_array(keys, geometry.bits, geometry.num_probes)
-        case _:
-            return 0.0
+    geometry = FAMILIES[family].sized(keys, **params)
+    if hasattr(geometry, "lines"):
+        return _of_lines(keys, geometry.lines, geometry.num_probes)
+    if hasattr(geometry, "bits"):
+        return _of_array(keys, geometry.bits, geometry.num_probes)
+    return 0.0
 
 
 def _of_lines(keys: int, lines: int, probes: int) -> float:

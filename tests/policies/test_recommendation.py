@@ -15,9 +15,10 @@ import policies
 from benchmarks import choosing, costs
 from benchmarks.record import Record
 from filters import sizing
-from filters.kernels import CLASS_NAMES
-from policies.costs import COSTS, Cost
-from policies.recommendation import TRAITS, Recommendation
+from filters.costs import COSTS
+from filters.families import FAMILIES
+from filters.family import Cost
+from policies.recommendation import Recommendation
 from tests.filters.cases import random_keys
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,8 +36,9 @@ def one(family: str, **needs: Any) -> Recommendation:
 # ---- figures ----
 
 
-def test_every_family_has_traits_and_costs() -> None:
-    assert set(TRAITS) == set(COSTS) == set(CLASS_NAMES)
+def test_every_family_has_been_timed() -> None:
+    assert [name for name, family in FAMILIES.items() if family.cost is None] == []
+    assert set(COSTS) <= set(FAMILIES)
 
 
 def test_costs_are_those_of_the_published_record() -> None:
@@ -49,7 +51,7 @@ def test_bits_and_rates_are_those_of_what_is_built(n: int, fpr: float, rng: rand
     keys = random_keys(rng, n)
     for needs in ({}, {"deletes": True}, {"grows": True}):
         for each in policies.recommend(n, fpr=fpr, **needs):  # type: ignore[arg-type]
-            cls = getattr(filters, CLASS_NAMES[each.family])
+            cls = FAMILIES[each.family].filter_class(filters.KERNEL)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 built = cls.build(keys, **each.params)
@@ -99,7 +101,7 @@ def test_who_removes_keys_is_counting_or_cuckoo() -> None:
     assert sorted(families(deletes=True)) == ["counting", "cuckoo"]
     assert all(each.fits for each in policies.recommend(1000, deletes=True))
     for family in ("counting", "cuckoo"):
-        assert hasattr(getattr(filters, CLASS_NAMES[family]), "remove")
+        assert hasattr(FAMILIES[family].filter_class(filters.KERNEL), "remove")
 
 
 def test_only_scalable_keeps_its_rate_whatever_comes() -> None:
@@ -109,7 +111,7 @@ def test_only_scalable_keeps_its_rate_whatever_comes() -> None:
     assert not any(each.fits for each in others)
     assert all("rate rises" in each.reason for each in others)
     for each in (first, *others):
-        assert hasattr(getattr(filters, CLASS_NAMES[each.family]), "with_capacity")
+        assert hasattr(FAMILIES[each.family].filter_class(filters.KERNEL), "with_capacity")
 
 
 def test_who_grows_and_removes_is_counting() -> None:
@@ -177,7 +179,7 @@ def test_mistakes_are_named(given: dict[str, Any], error: type[Exception], words
 
 def test_the_chart_is_drawn_of_the_same_figures() -> None:
     assert choosing.TARGET.read_text() == choosing.drawing()
-    assert set(choosing.choices()) == set(CLASS_NAMES)
+    assert set(choosing.choices()) == set(FAMILIES)
 
 
 def test_the_table_of_the_page_is_what_is_recommended() -> None:
