@@ -16,7 +16,7 @@ import attrs
 from benchmarks.errors import WrongAnswersError
 from benchmarks.timing import fresh_answers
 from filters import PackedKeys
-from filters.kernels import CLASS_NAMES
+from filters.families import FAMILIES
 
 BATCH = 4096
 
@@ -78,7 +78,7 @@ class Subject:
 
 def ours(kernel: ModuleType, family: str) -> Subject:
     """A family of this project's at its defaults, in one of its kernels."""
-    cls = getattr(kernel, CLASS_NAMES[family])
+    cls = getattr(kernel, FAMILIES[family].class_name)
     return Subject(
         family,
         cls.build,

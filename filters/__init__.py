@@ -28,60 +28,24 @@ from filters.packed_keys import PackedKeys
 
 KERNEL, KERNEL_REASON = kernels.choose()
 
-if TYPE_CHECKING:
-    from filters.kernels.python import (
-        BinaryFuseFilter,
-        BlockedBloomFilter,
-        BumpedRibbonFilter,
-        CassandraBloomFilter,
-        ClassicBloomFilter,
-        CountingBloomFilter,
-        CuckooFilter,
-        Digests,
-        LevelDBBloomFilter,
-        RocksDBBloomFilter,
-        RocksDBRibbonFilter,
-        ScalableBloomFilter,
-        XorFilter,
-    )
-else:
-    _chosen = kernels.load(KERNEL)
-    BinaryFuseFilter = _chosen.BinaryFuseFilter
-    BlockedBloomFilter = _chosen.BlockedBloomFilter
-    CassandraBloomFilter = _chosen.CassandraBloomFilter
-    BumpedRibbonFilter = _chosen.BumpedRibbonFilter
-    ClassicBloomFilter = _chosen.ClassicBloomFilter
-    CountingBloomFilter = _chosen.CountingBloomFilter
-    CuckooFilter = _chosen.CuckooFilter
-    Digests = _chosen.Digests
-    LevelDBBloomFilter = _chosen.LevelDBBloomFilter
-    RocksDBBloomFilter = _chosen.RocksDBBloomFilter
-    RocksDBRibbonFilter = _chosen.RocksDBRibbonFilter
-    ScalableBloomFilter = _chosen.ScalableBloomFilter
-    XorFilter = _chosen.XorFilter
-
 __all__ = [
     "KERNEL",
     "KERNEL_REASON",
-    "BinaryFuseFilter",
-    "BlockedBloomFilter",
-    "BumpedRibbonFilter",
     "CapacityError",
-    "CassandraBloomFilter",
-    "ClassicBloomFilter",
     "CorruptFilterError",
-    "CountingBloomFilter",
-    "CuckooFilter",
-    "Digests",
     "FilterError",
     "GeometryMismatchError",
     "KernelUnavailableError",
-    "LevelDBBloomFilter",
     "PackedKeys",
-    "RocksDBBloomFilter",
-    "RocksDBRibbonFilter",
-    "ScalableBloomFilter",
     "UnsupportedVersionError",
-    "XorFilter",
     "digest",
 ]
+
+if TYPE_CHECKING:
+    # The classes are listed once, in the readable kernel, whose signatures all kernels have.
+    from filters.kernels import python as _kernel
+    from filters.kernels.python import *  # noqa: F403 - listed there
+else:
+    _kernel = kernels.load(KERNEL)
+    globals().update({name: getattr(_kernel, name) for name in _kernel.__all__})
+__all__ += _kernel.__all__

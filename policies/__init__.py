@@ -11,21 +11,9 @@
 
 from __future__ import annotations
 
+from policies import builtin
 from policies.block import BlockDescription, describe_block, encode_block, open_block
-from policies.builtin import (
-    BinaryFusePolicy,
-    BlockedPolicy,
-    BumpedRibbonPolicy,
-    CassandraPolicy,
-    ClassicPolicy,
-    CountingPolicy,
-    CuckooPolicy,
-    LevelDBPolicy,
-    NoFilterPolicy,
-    RibbonPolicy,
-    RocksDBPolicy,
-    XorPolicy,
-)
+from policies.builtin import *  # noqa: F403 - a class for each policy, listed there
 from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
 from policies.errors import (
     CorruptBlockError,
@@ -41,35 +29,23 @@ from policies.recommendation import Recommendation, recommend
 from policies.registry import available, create, lookup, refresh, register
 from policies.verified import BuildResult, VerifiedBuilder
 
-__all__ = [
-    "BinaryFusePolicy",
+__all__: list[str] = [
     "BlockDescription",
-    "BlockedPolicy",
     "BuildContext",
     "BuildResult",
-    "BumpedRibbonPolicy",
-    "CassandraPolicy",
-    "ClassicPolicy",
     "CorruptBlockError",
-    "CountingPolicy",
-    "CuckooPolicy",
     "DuplicatePolicyError",
     "FilterBuilder",
     "FilterPolicy",
     "FilterReader",
-    "LevelDBPolicy",
     "LevelPolicies",
-    "NoFilterPolicy",
     "PluginError",
     "PolicyConfigError",
     "Recommendation",
-    "RibbonPolicy",
-    "RocksDBPolicy",
     "UnknownParameterError",
     "UnknownPolicyError",
     "UnsupportedVersionError",
     "VerifiedBuilder",
-    "XorPolicy",
     "available",
     "create",
     "describe_block",
@@ -81,3 +57,4 @@ __all__ = [
     "refresh",
     "register",
 ]
+__all__ += builtin.__all__

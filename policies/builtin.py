@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import attrs
 
 import filters
-from filters import (
-    binary_fuse,
-    blocked,
-    bumped_ribbon,
-    cassandra,
-    classic,
-    counting,
-    cuckoo,
-    leveldb,
-    ribbon,
-    rocksdb,
-    xor,
-)
+from filters.families import FAMILIES
+from filters.family import Family
 from filters.hashing import checked64, key_bytes
 from policies.contract import BuildContext, FilterPolicy, finished
 from policies.parameters import parameter_fields
@@ -34,8 +22,20 @@ if TYPE_CHECKING:
     from filters.kernels.python.base import Filter
 
 
-# Families without a policy, for programs only: a table knows how many keys it has, and keeps them.
-STRUCTURES = frozenset({"scalable"})
+__all__: list[str] = [
+    "BinaryFusePolicy",
+    "BlockedPolicy",
+    "BumpedRibbonPolicy",
+    "CassandraPolicy",
+    "ClassicPolicy",
+    "CountingPolicy",
+    "CuckooPolicy",
+    "LevelDBPolicy",
+    "NoFilterPolicy",
+    "RibbonPolicy",
+    "RocksDBPolicy",
+    "XorPolicy",
+]
 
 
 @attrs.frozen(kw_only=True)
@@ -47,8 +47,16 @@ class FamilyPolicy(FilterPolicy):
     """
 
     takes_views: ClassVar[bool] = True
-    family: ClassVar[ModuleType]
+    family: ClassVar[Family]
     filter_class: ClassVar[Any]  # each takes parameters of its own in build()
+
+    def __init_subclass__(cls, *, family: str = "", **kwargs: Any) -> None:
+        """Take name, layouts and the chosen kernel's class from the record of a family."""
+        super().__init_subclass__(**kwargs)
+        if family:
+            cls.family = FAMILIES[family]
+            cls.name, cls.layouts = family, cls.family.layouts
+            cls.filter_class = cls.family.filter_class(filters.KERNEL)
 
     def __attrs_post_init__(self) -> None:
         """Check the parameters, and write down the sizing parameter they come to."""
@@ -141,39 +149,30 @@ class SeededPolicy(FamilyPolicy):
 
 
 @attrs.frozen(kw_only=True)
-class BlockedPolicy(SeededPolicy):
+class BlockedPolicy(SeededPolicy, family="blocked"):
     """A Bloom filter that probes one cache line per key: the default everywhere."""
 
-    name: ClassVar[str] = blocked.FAMILY
-    family: ClassVar[ModuleType] = blocked
-    filter_class: ClassVar[Any] = filters.BlockedBloomFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     num_probes: int | None = None
 
 
 @attrs.frozen(kw_only=True)
-class ClassicPolicy(SeededPolicy):
+class ClassicPolicy(SeededPolicy, family="classic"):
     """The Bloom filter of the textbook: more cache misses, fewer false positives per bit."""
 
-    name: ClassVar[str] = classic.FAMILY
-    family: ClassVar[ModuleType] = classic
-    filter_class: ClassVar[Any] = filters.ClassicBloomFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     num_probes: int | None = None
 
 
 @attrs.frozen(kw_only=True)
-class CountingPolicy(SeededPolicy):
+class CountingPolicy(SeededPolicy, family="counting"):
     """A counting Bloom filter, stored as the classic filter it collapses to.
 
     A table never loses a key, so nobody needs its counters there.
     """
 
-    name: ClassVar[str] = counting.FAMILY
-    family: ClassVar[ModuleType] = counting
-    filter_class: ClassVar[Any] = filters.CountingBloomFilter
     counters_per_key: float | None = None
     fpr: float | None = None
     num_probes: int | None = None
@@ -190,60 +189,44 @@ class CountingPolicy(SeededPolicy):
 
 
 @attrs.frozen(kw_only=True)
-class CuckooPolicy(SeededPolicy):
+class CuckooPolicy(SeededPolicy, family="cuckoo"):
     """Fingerprints in the buckets of a cuckoo hash table."""
 
-    name: ClassVar[str] = cuckoo.FAMILY
-    family: ClassVar[ModuleType] = cuckoo
-    filter_class: ClassVar[Any] = filters.CuckooFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     fingerprint_bits: int | None = None
 
 
 @attrs.frozen(kw_only=True)
-class BinaryFusePolicy(SeededPolicy):
+class BinaryFusePolicy(SeededPolicy, family="binary-fuse"):
     """Fingerprints in a binary fuse filter: few bits per key, at one of two rates."""
 
-    name: ClassVar[str] = binary_fuse.FAMILY
-    family: ClassVar[ModuleType] = binary_fuse
-    filter_class: ClassVar[Any] = filters.BinaryFuseFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     fingerprint_bits: int | None = None
 
 
 @attrs.frozen(kw_only=True)
-class BumpedRibbonPolicy(SeededPolicy):
+class BumpedRibbonPolicy(SeededPolicy, family="bumped-ribbon"):
     """A bumped ribbon filter: the fewest bits per key, at any rate, and the slowest to build."""
 
-    name: ClassVar[str] = bumped_ribbon.FAMILY
-    family: ClassVar[ModuleType] = bumped_ribbon
-    filter_class: ClassVar[Any] = filters.BumpedRibbonFilter
     bits_per_key: float | None = None
     fpr: float | None = None
 
 
 @attrs.frozen(kw_only=True)
-class LevelDBPolicy(FamilyPolicy):
+class LevelDBPolicy(FamilyPolicy, family="leveldb"):
     """LevelDB's own Bloom filter, to the byte; also in windows of data blocks, like LevelDB's."""
 
-    name: ClassVar[str] = leveldb.FAMILY
-    layouts: ClassVar[frozenset[str]] = frozenset({"table", "block"})
-    family: ClassVar[ModuleType] = leveldb
-    filter_class: ClassVar[Any] = filters.LevelDBBloomFilter
     bits_per_key: int | None = None
     fpr: float | None = None
     num_probes: int | None = None
 
 
 @attrs.frozen(kw_only=True)
-class RocksDBPolicy(FamilyPolicy):
+class RocksDBPolicy(FamilyPolicy, family="rocksdb"):
     """RocksDB's full Bloom filter, to the byte."""
 
-    name: ClassVar[str] = rocksdb.FAMILY
-    family: ClassVar[ModuleType] = rocksdb
-    filter_class: ClassVar[Any] = filters.RocksDBBloomFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     num_probes: int | None = None
@@ -251,36 +234,27 @@ class RocksDBPolicy(FamilyPolicy):
 
 
 @attrs.frozen(kw_only=True)
-class RibbonPolicy(FamilyPolicy):
+class RibbonPolicy(FamilyPolicy, family="ribbon"):
     """RocksDB's Ribbon filter, to the byte: the rate of its Bloom filter in 70 % of the bits."""
 
-    name: ClassVar[str] = ribbon.FAMILY
-    family: ClassVar[ModuleType] = ribbon
-    filter_class: ClassVar[Any] = filters.RocksDBRibbonFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     optimize_filters_for_memory: bool = True
 
 
 @attrs.frozen(kw_only=True)
-class XorPolicy(SeededPolicy):
+class XorPolicy(SeededPolicy, family="xor"):
     """Fingerprints in an xor filter: small sets in fewer bits than binary fuse, large ones not."""
 
-    name: ClassVar[str] = xor.FAMILY
-    family: ClassVar[ModuleType] = xor
-    filter_class: ClassVar[Any] = filters.XorFilter
     bits_per_key: float | None = None
     fpr: float | None = None
     fingerprint_bits: int | None = None
 
 
 @attrs.frozen(kw_only=True)
-class CassandraPolicy(FamilyPolicy):
+class CassandraPolicy(FamilyPolicy, family="cassandra"):
     """Cassandra's Bloom filter, the bytes of its ``Filter.db``; none at an ``fp_chance`` of 1."""
 
-    name: ClassVar[str] = cassandra.FAMILY
-    family: ClassVar[ModuleType] = cassandra
-    filter_class: ClassVar[Any] = filters.CassandraBloomFilter
     fp_chance: float | None = None
 
     def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
@@ -319,16 +293,6 @@ class MaybeReader:
 
 
 BUILTIN: tuple[type[FilterPolicy], ...] = (
-    BinaryFusePolicy,
-    BlockedPolicy,
-    CassandraPolicy,
-    BumpedRibbonPolicy,
-    ClassicPolicy,
-    CountingPolicy,
-    CuckooPolicy,
-    LevelDBPolicy,
+    *(family.policy_class() for family in FAMILIES.values() if family.policy),
     NoFilterPolicy,
-    RibbonPolicy,
-    RocksDBPolicy,
-    XorPolicy,
 )

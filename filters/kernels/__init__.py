@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from filters.errors import FilterError, KernelUnavailableError
+from filters.families import FAMILIES
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -19,21 +20,6 @@ if TYPE_CHECKING:
     from filters.kernels.python.base import Filter
 
 CHOICES = ("auto", "native", "python")
-
-CLASS_NAMES = {
-    "classic": "ClassicBloomFilter",
-    "counting": "CountingBloomFilter",
-    "cuckoo": "CuckooFilter",
-    "blocked": "BlockedBloomFilter",
-    "leveldb": "LevelDBBloomFilter",
-    "rocksdb": "RocksDBBloomFilter",
-    "binary-fuse": "BinaryFuseFilter",
-    "ribbon": "RocksDBRibbonFilter",
-    "scalable": "ScalableBloomFilter",
-    "xor": "XorFilter",
-    "cassandra": "CassandraBloomFilter",
-    "bumped-ribbon": "BumpedRibbonFilter",
-}
 
 
 @cache
@@ -66,13 +52,12 @@ def choose() -> tuple[str, str]:
 
 def filter_class(family: str) -> type[Filter]:
     """The chosen kernel's class for a family; FilterError where this release has no such one."""
-    if family not in CLASS_NAMES:
+    if family not in FAMILIES:
         raise FilterError(
-            f"there is no family {family!r}; this release has {', '.join(CLASS_NAMES)}: upgrade "
+            f"there is no family {family!r}; this release has {', '.join(FAMILIES)}: upgrade "
             "lsm-filters if a later one wrote this filter"
         )
-    chosen: type[Filter] = getattr(load(choose()[0]), CLASS_NAMES[family])
-    return chosen
+    return FAMILIES[family].filter_class(choose()[0])
 
 
 def restore(family: str, data: bytes, **how: Any) -> Filter:

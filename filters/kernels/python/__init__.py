@@ -18,7 +18,7 @@ from filters.kernels.python.rocksdb import RocksDBBloomFilter
 from filters.kernels.python.scalable import ScalableBloomFilter
 from filters.kernels.python.xor import XorFilter
 
-__all__ = [
+__all__: list[str] = [
     "BinaryFuseFilter",
     "BlockedBloomFilter",
     "BumpedRibbonFilter",

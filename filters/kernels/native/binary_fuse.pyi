@@ -1,1 +1,0 @@
-from filters.kernels.python.binary_fuse import BinaryFuseFilter as BinaryFuseFilter

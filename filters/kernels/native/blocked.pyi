@@ -1,1 +1,0 @@
-from filters.kernels.python.blocked import BlockedBloomFilter as BlockedBloomFilter

@@ -1,1 +1,0 @@
-from filters.kernels.python.bumped_ribbon import BumpedRibbonFilter as BumpedRibbonFilter

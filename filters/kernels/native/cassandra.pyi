@@ -1,1 +1,0 @@
-from filters.kernels.python.cassandra import CassandraBloomFilter as CassandraBloomFilter

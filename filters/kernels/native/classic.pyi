@@ -1,1 +1,0 @@
-from filters.kernels.python.classic import ClassicBloomFilter as ClassicBloomFilter

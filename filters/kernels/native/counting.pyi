@@ -1,1 +1,0 @@
-from filters.kernels.python.counting import CountingBloomFilter as CountingBloomFilter

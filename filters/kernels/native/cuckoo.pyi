@@ -1,1 +1,0 @@
-from filters.kernels.python.cuckoo import CuckooFilter as CuckooFilter

@@ -1,1 +1,0 @@
-from filters.kernels.python.digests import Digests as Digests

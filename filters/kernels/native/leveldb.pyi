@@ -1,1 +1,0 @@
-from filters.kernels.python.leveldb import LevelDBBloomFilter as LevelDBBloomFilter

@@ -1,1 +1,0 @@
-from filters.kernels.python.ribbon import RocksDBRibbonFilter as RocksDBRibbonFilter

@@ -1,1 +1,0 @@
-from filters.kernels.python.rocksdb import RocksDBBloomFilter as RocksDBBloomFilter

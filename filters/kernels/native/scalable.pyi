@@ -1,1 +1,0 @@
-from filters.kernels.python.scalable import ScalableBloomFilter as ScalableBloomFilter

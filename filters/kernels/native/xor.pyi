@@ -1,1 +1,0 @@
-from filters.kernels.python.xor import XorFilter as XorFilter
