@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 
 from filters import kernels
+from filters.families import FAMILIES
 from tests.filters.cases import CASES, Case
 from tests.filters.hostile import Attack
 from tests.filters.stories import assert_alike
@@ -93,7 +94,7 @@ def soak_ribbon(name: str, rng: random.Random) -> None:
 
 def soak_hostile(seed: int) -> None:
     """Hostile bytes of every family; an error ends with the line that its corpus is to keep."""
-    for family in kernels.CLASS_NAMES:
+    for family in FAMILIES:
         attack = Attack(random.Random(f"{seed} {family}"))
         for index in range(HOSTILE_INPUTS):
             assert_alike(family, attack.bytes_of(family))

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import policies
-from filters.kernels import CLASS_NAMES
-from policies.builtin import STRUCTURES
+from filters.families import FAMILIES
+from tests.filters.cases import class_of
 from tests.golden import write
 
 RECORDS = {path.stem: json.loads(path.read_text()) for path in write.HERE.glob("*.json")}
 FILES = [(writer, family) for writer, known in RECORDS.items() for family in known]
 every_file = pytest.mark.parametrize(("writer", "family"), FILES)
 every_block = pytest.mark.parametrize(
-    ("writer", "family"), [each for each in FILES if each[1] not in STRUCTURES]
+    ("writer", "family"), [each for each in FILES if FAMILIES[each[1]].policy]
 )
 
 
@@ -28,7 +28,7 @@ def golden(writer: str, name: str) -> bytes:
 @every_file
 def test_filters_still_open_and_answer(kernel: ModuleType, writer: str, family: str) -> None:
     data = golden(writer, f"{family}.filter")
-    read: Any = getattr(kernel, CLASS_NAMES[family]).from_bytes(data)
+    read: Any = class_of(kernel, family).from_bytes(data)
     assert all(read.might_contain_many(write.PRESENT))
     assert write.answers(read) == RECORDS[writer][family]["filter"]
     assert read.to_bytes() == data
@@ -56,4 +56,4 @@ def test_blocks_still_open_and_answer(writer: str, family: str) -> None:
 def test_every_family_has_golden_files() -> None:
     assert "python" in RECORDS
     for known in RECORDS.values():
-        assert set(known) == set(CLASS_NAMES) == set(write.SIZING_PARAMETERS)
+        assert set(known) == set(FAMILIES) == set(write.SIZING_PARAMETERS)

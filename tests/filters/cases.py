@@ -1,4 +1,4 @@
-"""Every family as the shared tests see it: its class's name and the sizes to try."""
+"""Every family as the shared tests see it: at its default, and under the examples of its record."""
 
 from __future__ import annotations
 
@@ -12,119 +12,58 @@ import attrs
 import pytest
 
 from filters import kernels
+from filters.families import FAMILIES
+from filters.family import Family
+
+
+def class_of(kernel: ModuleType, family: str) -> Any:
+    """A kernel's class for a family."""
+    return FAMILIES[family].filter_class(kernel.__name__.rpartition(".")[2])
 
 
 @attrs.frozen
 class Case:
-    """One family under one size."""
+    """One family under one sizing parameter, or with another option."""
 
     family: str
-    class_name: str
     sizes: dict[str, Any]
-    salted: bool = True
 
     def build(self, kernel: ModuleType, keys: Any, **more: Any) -> Any:
         """Build the filter; unwise sizes are meant here, so their warnings are not."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return getattr(kernel, self.class_name).build(keys, **self.sizes, **more)
+            return self.cls(kernel).build(keys, **self.sizes, **more)
 
     def cls(self, kernel: ModuleType) -> Any:
-        return getattr(kernel, self.class_name)
+        return class_of(kernel, self.family)
+
+    @property
+    def record(self) -> Family:
+        return FAMILIES[self.family]
+
+    @property
+    def class_name(self) -> str:
+        return self.record.class_name
+
+    @property
+    def salted(self) -> bool:
+        return self.record.is_salted
 
     def __str__(self) -> str:
         return "-".join([self.family, *(f"{name}={value}" for name, value in self.sizes.items())])
 
 
-def _cases() -> list[Case]:
-    table: list[tuple[str, str, bool, list[dict[str, Any]]]] = [
-        (
-            "classic",
-            "ClassicBloomFilter",
-            True,
-            [{}, {"bits_per_key": 1}, {"bits_per_key": 16.5}, {"fpr": 0.01}, {"num_probes": 3}],
-        ),
-        (
-            "counting",
-            "CountingBloomFilter",
-            True,
-            [{}, {"counters_per_key": 1}, {"fpr": 0.01}, {"num_probes": 3}],
-        ),
-        (
-            "cuckoo",
-            "CuckooFilter",
-            True,
-            [
-                {},
-                {"fingerprint_bits": 6},
-                {"fingerprint_bits": 32},
-                {"bits_per_key": 10},
-                {"fpr": 0.01},
-            ],
-        ),
-        (
-            "blocked",
-            "BlockedBloomFilter",
-            True,
-            [{}, {"bits_per_key": 1}, {"bits_per_key": 24}, {"fpr": 0.01}, {"num_probes": 3}],
-        ),
-        (
-            "leveldb",
-            "LevelDBBloomFilter",
-            False,
-            [{}, {"bits_per_key": 1}, {"bits_per_key": 20}, {"fpr": 0.02}],
-        ),
-        (
-            "rocksdb",
-            "RocksDBBloomFilter",
-            False,
-            [{}, {"bits_per_key": 1.5}, {"fpr": 0.01}, {"optimize_filters_for_memory": False}],
-        ),
-        (
-            "binary-fuse",
-            "BinaryFuseFilter",
-            True,
-            [{}, {"fingerprint_bits": 16}, {"bits_per_key": 9}, {"fpr": 0.001}],
-        ),
-        (
-            "ribbon",
-            "RocksDBRibbonFilter",
-            False,
-            [{}, {"bits_per_key": 1.5}, {"fpr": 0.0123}],
-        ),
-        (
-            "scalable",
-            "ScalableBloomFilter",
-            True,
-            [{}, {"fpr": 0.2, "tightening": 0.5, "growth": 4}],
-        ),
-        ("xor", "XorFilter", True, [{}, {"fingerprint_bits": 16}, {"bits_per_key": 10}]),
-        (
-            "cassandra",
-            "CassandraBloomFilter",
-            False,
-            [{}, {"fp_chance": 0.1}, {"fp_chance": 0.0001}],
-        ),
-        (
-            "bumped-ribbon",
-            "BumpedRibbonFilter",
-            True,
-            [{}, {"bits_per_key": 4.3}, {"fpr": 1e-6}],
-        ),
-    ]
-    return [Case(f, c, w, s) for f, c, s, sizes in table for w in sizes]
-
-
-CASES = _cases()
-DEFAULTS = [case for case in CASES if not case.sizes]
+DEFAULTS = [Case(name, {}) for name in FAMILIES]
+CASES = [
+    Case(name, dict(size)) for name, family in FAMILIES.items() for size in ({}, *family.examples)
+]
 SALTED = [case for case in CASES if case.salted]
 SALTED_DEFAULTS = [case for case in DEFAULTS if case.salted]
-GROWING_FAMILIES = {"classic", "counting", "blocked", "cuckoo", "scalable"}
-GROWING = [case for case in DEFAULTS if case.family in GROWING_FAMILIES]
+GROWING = [case for case in DEFAULTS if hasattr(case.cls(kernels.load("python")), "add")]
 
-# All others can be asked for in bits, too, and have to be told how many keys will come.
-OF_A_RATE_ONLY = {"scalable"}
-OF_ANY_CAPACITY = {"scalable"}
+# All others can be sized in bits, too, and have to be told how many keys will come.
+OF_A_RATE_ONLY = {name for name, family in FAMILIES.items() if family.outgrows}
+OF_ANY_CAPACITY = OF_A_RATE_ONLY
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_family = pytest.mark.parametrize("case", DEFAULTS, ids=str)

@@ -16,9 +16,8 @@ from typing import Any
 
 import attrs
 
-from filters import kernels
+from filters.families import FAMILIES
 from filters.header import FAMILY_IDS
-from filters.kernels import CLASS_NAMES
 from tests.filters.test_damage import signed
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -63,7 +62,7 @@ class Attack:
         """What an honest builder writes of a few keys."""
         count = self.rng.choice((0, 1, 2, 30, 100))
         keys = [self.rng.randbytes(self.rng.randrange(12)) for _ in range(count)]
-        cls: Any = getattr(kernels.load("python"), CLASS_NAMES[family])
+        cls: Any = FAMILIES[family].filter_class("python")
         secrets = {"seed": self.word(), "salt": self.word()} if family in FAMILY_IDS else {}
         data: bytes = cls.build(keys, **secrets).to_bytes()
         return data

@@ -17,9 +17,8 @@ from typing import Any
 
 from filters import CapacityError, FilterError, PackedKeys
 from filters.header import FAMILY_IDS
-from filters.kernels import CLASS_NAMES
 from tests.filters import independent_cassandra, independent_reader
-from tests.filters.cases import twins
+from tests.filters.cases import class_of, twins
 from tests.filters.independent_reader import RefusedError
 from tests.filters.test_c_door import opened
 
@@ -54,7 +53,7 @@ def packed(keys: list[bytes]) -> PackedKeys:
 
 def story(kernel: ModuleType, family: str, data: bytes) -> list[Fact]:
     """What this kernel makes of these bytes, under every version there is."""
-    cls = getattr(kernel, CLASS_NAMES[family])
+    cls = class_of(kernel, family)
     facts: list[Fact] = []
     for version in VERSIONS.get(family, ("",)):
         how = {"sstable_version": version} if version else {}

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from filters import FilterError, kernels, xor
+from filters import FilterError, xor
+from filters.families import FAMILIES
 from filters.hashing import mix
 from tests.effort import by_effort
-from tests.filters.cases import Case, every_family
+from tests.filters.cases import Case, class_of, every_family
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
 DISTINCT = [b"key%d" % i for i in range(1000)]
@@ -108,7 +109,7 @@ def assert_nothing_is_lost(cls: Any, numbers: list[int], salted: bool) -> Any:
 
 DIGESTED = {"leveldb", "cassandra"}  # their digests are no 64 bits wide
 every_family_of_64_bits = pytest.mark.parametrize(
-    "name", [name for name in kernels.CLASS_NAMES if name not in DIGESTED]
+    "name", [name for name in FAMILIES if name not in DIGESTED]
 )
 
 
@@ -116,7 +117,7 @@ every_family_of_64_bits = pytest.mark.parametrize(
 def test_digests_in_patterns_lose_no_key(kernel: ModuleType, name: str) -> None:
     compiled = kernel.__name__.endswith("native")
     count = by_effort(4_000, 1_000_000, 1_000_000) if compiled else by_effort(200, 20_000, 100_000)
-    cls = getattr(kernel, kernels.CLASS_NAMES[name])
+    cls = class_of(kernel, name)
     for what, numbers in patterns(count):
         built = assert_nothing_is_lost(cls, numbers, name not in ("rocksdb", "ribbon"))
         if name not in ("rocksdb", "ribbon"):  # which drop only a key that equals the last
@@ -129,7 +130,7 @@ def test_digests_that_meet_in_one_place_lose_no_key(
 ) -> None:
     """In one shard, bucket or line, once they are salted: the table around them stays empty."""
     count, bits = by_effort((250, 6), (3_000, 8), (3_000, 8))
-    cls = getattr(kernel, kernels.CLASS_NAMES[name])
+    cls = class_of(kernel, name)
     for wanted in (
         lambda mixed: mixed >> 64 - bits == 0,
         lambda mixed: mixed >> 64 - bits == 2**bits - 1,
@@ -146,6 +147,6 @@ def test_a_shard_beyond_its_share_is_built(
     for module in ("xor", "binary_fuse"):
         family = getattr(__import__("filters", fromlist=[module]), module)
         monkeypatch.setattr(family, "KEYS_PER_SHARD", 100)
-        cls = getattr(kernel, kernels.CLASS_NAMES[family.FAMILY])
+        cls = class_of(kernel, family.FAMILY)
         built = assert_nothing_is_lost(cls, drawn(rng, 800, lambda mixed: mixed < 2**61), True)
         assert (built.num_shards, built.num_keys) == (8, 800)

@@ -20,12 +20,12 @@ from xxhash import xxh3_64_intdigest
 from filters import binary_fuse, bumped_ribbon, scalable, xor
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.header import Header, pack
-from filters.kernels import CLASS_NAMES
 from filters.kernels.python.binary_fuse import build_shard as build_fuse_shard
 from filters.kernels.python.binary_fuse import populate as populate_fuse_shard
 from filters.kernels.python.chain import positions
 from filters.kernels.python.xor import build_shard as build_xor_shard
 from tests.filters import independent_reader
+from tests.filters.cases import class_of
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
 
 PAGE = Path(__file__).parents[2] / "docs" / "family-formats.md"
@@ -68,7 +68,7 @@ def build(kernel: ModuleType, family: str, keys: list[bytes], **sizes: Any) -> A
     """Unwise sizes are meant here, so their warnings are not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return getattr(kernel, CLASS_NAMES[family]).build(keys, **sizes)
+        return class_of(kernel, family).build(keys, **sizes)
 
 
 def random_keys(rng: random.Random, count: int, most: int = 40) -> list[bytes]:
@@ -112,7 +112,7 @@ def test_both_agree_on_a_filter_that_has_lived(
     kernel: ModuleType, rng: random.Random, family: str
 ) -> None:
     keys = [rng.randbytes(9) for _ in range(600)]
-    real = getattr(kernel, CLASS_NAMES[family]).with_capacity(600)
+    real = class_of(kernel, family).with_capacity(600)
     real.add_many(keys)
     if hasattr(real, "remove"):
         assert all(real.remove(key) for key in keys[::2])
@@ -153,7 +153,7 @@ def test_both_agree_on_a_filter_of_many_shards(
     keys = random_keys(rng, 800)
     data = sharded(family, keys, shards, bits)
     reader = independent_reader.read(data)
-    real = getattr(kernel, CLASS_NAMES[family]).from_bytes(data)
+    real = class_of(kernel, family).from_bytes(data)
     assert reader.frame.size == shards
     assert all(reader.answer(key) for key in keys)
     asked = keys + random_keys(rng, 1500)
@@ -321,7 +321,7 @@ def test_the_digest_table_of_the_page_covers_every_key_of_an_example() -> None:
 def test_a_worked_example_is_what_its_table_says(kernel: ModuleType, title: str) -> None:
     example = read_example(title)
     reader = independent_reader.read(example.data)
-    real = getattr(kernel, CLASS_NAMES[example.family]).from_bytes(example.data)
+    real = class_of(kernel, example.family).from_bytes(example.data)
     assert reader.frame.family == example.family
     assert real.to_bytes() == example.data
     answers = {row[0].strip("`").encode(): row[-1] for row in example.rows}
@@ -582,7 +582,7 @@ def test_both_refuse_what_the_page_says_must_be_refused(kernel: ModuleType, case
     with pytest.raises(RefusedError):
         independent_reader.read(data)
     with pytest.raises(CorruptFilterError):
-        getattr(kernel, CLASS_NAMES[read_example(title).family]).from_bytes(data)
+        class_of(kernel, read_example(title).family).from_bytes(data)
 
 
 def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -> None:
@@ -591,7 +591,7 @@ def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -
         with pytest.raises(RefusedError, match="size"):
             independent_reader.read(data)
         with pytest.raises(CorruptFilterError, match="3 shards"):
-            getattr(kernel, CLASS_NAMES[family]).from_bytes(data)
+            class_of(kernel, family).from_bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -607,7 +607,7 @@ def test_both_refuse_three_shards_that_are_sound_otherwise(kernel: ModuleType) -
     ],
 )
 def test_both_draw_the_line_at_the_same_size(kernel: ModuleType, title: str, largest: int) -> None:
-    cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
+    cls = class_of(kernel, read_example(title).family)
     allowed = (16, U64, largest)
     beyond = (16, U64, 2 * largest if title in (FUSE, XOR) else largest + 1)
     with pytest.raises(RefusedError, match=r"payload length|directory"):
@@ -650,7 +650,7 @@ def test_both_take_what_lies_on_a_limit(kernel: ModuleType, rng: random.Random, 
     title, edits, payload = case
     data = changed(title, *edits, payload=payload)
     reader = independent_reader.read(data)
-    real = getattr(kernel, CLASS_NAMES[read_example(title).family]).from_bytes(data)
+    real = class_of(kernel, read_example(title).family).from_bytes(data)
     asked = random_keys(rng, 300)
     assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
 
@@ -666,7 +666,7 @@ UNUSED_BITS = [
 def test_both_refuse_unused_bits_that_are_set(kernel: ModuleType, case: Any) -> None:
     title, edits, payload = case
     plain = changed(title, *edits, payload=payload)
-    cls = getattr(kernel, CLASS_NAMES[title])
+    cls = class_of(kernel, title)
     independent_reader.read(plain)
     cls.from_bytes(plain)
     strange = sealed(plain[:-9] + bytes([plain[-9] | 0x80]))
@@ -682,7 +682,7 @@ def test_both_tell_another_version_from_damage(
     kernel: ModuleType, title: str, version: int
 ) -> None:
     data = changed(title, (5, BYTE, version), (6, BYTE, 0xFF), (7, BYTE, 0), payload=3)
-    cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
+    cls = class_of(kernel, read_example(title).family)
     with pytest.raises(UnknownVersionError):
         independent_reader.read(data)
     with pytest.raises(UnsupportedVersionError):
@@ -699,13 +699,13 @@ def test_a_class_refuses_the_other_families(kernel: ModuleType, title: str) -> N
     example = read_example(title)
     for family in set(independent_reader.FAMILIES.values()) - {example.family}:
         with pytest.raises(CorruptFilterError, match=f"not a {family} filter"):
-            getattr(kernel, CLASS_NAMES[family]).from_bytes(example.data)
+            class_of(kernel, family).from_bytes(example.data)
 
 
 @pytest.mark.parametrize("title", TITLES)
 def test_both_refuse_every_flipped_bit_and_every_cut(kernel: ModuleType, title: str) -> None:
     data = read_example(title).data
-    cls = getattr(kernel, CLASS_NAMES[read_example(title).family])
+    cls = class_of(kernel, read_example(title).family)
     flipped = [
         data[:index] + bytes([data[index] ^ 1 << bit]) + data[index + 1 :]
         for index in range(len(data))

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from filters.families import FAMILIES
 from filters.header import FAMILY_IDS
-from filters.kernels import CLASS_NAMES
 from tests.effort import by_effort
 from tests.filters.cases import needs_native
 from tests.filters.hostile import Attack, corpus
@@ -25,7 +25,7 @@ from tests.filters.stories import assert_alike, story
 INPUTS = by_effort(50, 6_000, 500_000)
 MOST_MEMORY = 1 << 30
 
-every_family = pytest.mark.parametrize("family", CLASS_NAMES)
+every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
 @pytest.fixture

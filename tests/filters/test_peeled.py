@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from filters import FilterError, binary_fuse, kernels, peeled, xor
 from filters.hashing import mix
 from filters.header import OVERHEAD
-from filters.kernels import CLASS_NAMES
 from filters.kernels.python.peeled import cut
 from tests.effort import examples
-from tests.filters.cases import positives, random_keys
+from tests.filters.cases import class_of, positives, random_keys
 
-FAMILIES: tuple[Any, ...] = (binary_fuse, xor)
+PEELED: tuple[Any, ...] = (binary_fuse, xor)
 
-every_peeled_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.FAMILY)
+every_peeled_family = pytest.mark.parametrize("family", PEELED, ids=lambda each: each.FAMILY)
 
 
 def random_digests(rng: random.Random, count: int) -> list[int]:
@@ -28,7 +27,7 @@ def random_digests(rng: random.Random, count: int) -> list[int]:
 
 
 def cls(kernel: ModuleType, family: Any) -> Any:
-    return getattr(kernel, CLASS_NAMES[family.FAMILY])
+    return class_of(kernel, family.FAMILY)
 
 
 def shard_of(kernel: ModuleType, family: Any, mixed: list[int], width: int) -> Any:

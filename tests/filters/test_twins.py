@@ -24,8 +24,8 @@ from xxhash import xxh3_64_intdigest
 import filters
 from filters import CapacityError, CorruptFilterError, PackedKeys, binary_fuse, cuckoo, xor
 from filters.compat_hashing import leveldb_hash
+from filters.families import FAMILIES
 from filters.hashing import mix
-from filters.kernels import CLASS_NAMES
 from tests.effort import examples
 from tests.filters.cases import (
     CASES,
@@ -842,7 +842,7 @@ def test_damaged_bytes_are_refused_or_read_alike(
 
 # ---- the same names, and no way around build() ----
 
-EVERY_CLASS = [*CLASS_NAMES.values(), "Digests"]
+EVERY_CLASS = [*[each.class_name for each in FAMILIES.values()], "Digests"]
 
 
 @pytest.mark.parametrize("name", EVERY_CLASS)
@@ -854,7 +854,7 @@ def test_both_kernels_have_the_same_names(name: str) -> None:
     assert two == one
 
 
-@pytest.mark.parametrize("name", CLASS_NAMES.values())
+@pytest.mark.parametrize("name", [each.class_name for each in FAMILIES.values()])
 def test_what_both_kernels_say_about_themselves_is_the_same(name: str) -> None:
     """Also help() is."""
     python, native = twins()
@@ -1147,5 +1147,5 @@ def test_a_digest_is_what_python_takes_for_a_whole_number(case: Case) -> None:
 
 
 def test_there_is_a_case_of_every_family() -> None:
-    assert {case.family for case in CASES} == {case.family for case in DEFAULTS} == set(CLASS_NAMES)
+    assert {case.family for case in CASES} == {case.family for case in DEFAULTS} == set(FAMILIES)
     assert {case.family for case in SALTED_DEFAULTS} >= {case.family for case in GROWING}

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import policies
-from filters import kernels
-from policies.builtin import STRUCTURES
+from filters.families import FAMILIES
 
 HERE = Path(__file__).parent
 SEED, SALT = 0x5EED_5EED_5EED_5EED, 0x5A17_5A17_5A17_5A17
-UNSALTED = {"leveldb", "rocksdb", "ribbon", "cassandra"}
 
 PRESENT = [b"golden-%d" % i for i in range(150)] + [b"", b"\xff" * 300]
 ABSENT = [b"absent-%d" % i for i in range(2000)]
@@ -40,8 +38,8 @@ SIZING_PARAMETERS: dict[str, dict[str, Any]] = {
 
 def build(kernel: str, family: str) -> Any:
     """The filter whose bytes are kept."""
-    cls = getattr(kernels.load(kernel), kernels.CLASS_NAMES[family])
-    secrets = {} if family in UNSALTED else {"seed": SEED, "salt": SALT}
+    cls = FAMILIES[family].filter_class(kernel)
+    secrets = {"seed": SEED, "salt": SALT} if FAMILIES[family].is_salted else {}
     return cls.build(PRESENT, **SIZING_PARAMETERS[family], **secrets)
 
 
@@ -58,7 +56,7 @@ def record(kernel: str, family: str) -> dict[str, Any]:
     built = build(kernel, family)
     (folder / f"{family}.filter").write_bytes(built.to_bytes())
     remembered = {"size": SIZING_PARAMETERS[family], "filter": answers(built)}
-    if family in STRUCTURES:
+    if not FAMILIES[family].policy:
         return remembered
     policy = policies.create(family, **SIZING_PARAMETERS[family]).with_seed(SEED)
     payload = policy.create_filter(PRESENT)

@@ -189,7 +189,7 @@ ROWS = [Row(*(cell.strip("`") for cell in row)) for row in table_rows(section("P
 
 
 def parameters_of(name: str) -> SizingParameters:
-    found: SizingParameters = FAMILIES[name].family.SIZING_PARAMETERS
+    found: SizingParameters = FAMILIES[name].family.parameters
     return found
 
 
