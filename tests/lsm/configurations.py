@@ -26,6 +26,7 @@ from tests.lsm.odd_policies import (
     SlowStartPolicy,
     WrongTypesPolicy,
 )
+from tests.policies.cases import built_in
 
 Choose = Callable[[Sequence[Any]], Any]
 """Picks one of what is given."""
@@ -59,18 +60,7 @@ ENGINE: dict[str, tuple[Any, ...]] = {
 
 BUILT_IN: tuple[tuple[FilterPolicy, str], ...] = (
     (policies.NoFilterPolicy(), "table"),
-    (policies.BlockedPolicy(), "table"),
-    (policies.BlockedPolicy(bits_per_key=1), "table"),
-    (policies.ClassicPolicy(fpr=0.5), "table"),
-    (policies.CountingPolicy(), "table"),
-    (policies.CuckooPolicy(fingerprint_bits=6), "table"),
-    (policies.BinaryFusePolicy(), "table"),
-    (policies.BumpedRibbonPolicy(bits_per_key=3.3), "table"),
-    (policies.RocksDBPolicy(), "table"),
-    (policies.RocksDBPolicy(bits_per_key=1), "table"),
-    (policies.LevelDBPolicy(), "table"),
-    (policies.LevelDBPolicy(), "block"),
-    (policies.LevelDBPolicy(bits_per_key=1), "block"),
+    *((policy, layout) for policy in built_in() for layout in sorted(policy.layouts, reverse=True)),
 )
 
 ODD: tuple[tuple[FilterPolicy, str], ...] = tuple(

@@ -14,6 +14,7 @@ import pytest
 
 import lsm
 import policies
+from filters.families import FAMILIES
 from lsm import loaded_filter
 from lsm.comparator import BYTEWISE
 from lsm.disk import checksum
@@ -827,15 +828,11 @@ def test_unequal_bytes_that_are_one_key_ask_no_filter(place: Place) -> None:
 RUNS = {5: 8000, 4: 4000, 3: 2000, 2: 1000, 1: 500}
 """How many keys each level gets, the deepest one first."""
 
-FAMILIES = [
-    ("classic", "table"),
-    ("blocked", "table"),
-    ("leveldb", "table"),
-    ("leveldb", "block"),
-    ("rocksdb", "table"),
-    ("counting", "table"),
-    ("cuckoo", "table"),
-    ("binary-fuse", "table"),
+KINDS = [
+    (family.name, layout)
+    for family in FAMILIES.values()
+    if family.policy
+    for layout in sorted(family.layouts, reverse=True)
 ]
 
 
@@ -856,7 +853,7 @@ def five_levels(place: Place, filters: LevelPolicies, rng: random.Random) -> Any
     return db
 
 
-@pytest.mark.parametrize(("name", "layout"), FAMILIES)
+@pytest.mark.parametrize(("name", "layout"), KINDS)
 def test_filters_pay(name: str, layout: str, place: Place, rng: random.Random) -> None:
     """As many absent keys are read for as the filters say of themselves, counted, not timed."""
     db = five_levels(place, uniform(name, layout), rng)

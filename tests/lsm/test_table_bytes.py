@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import lsm
 import policies
+from filters.families import FAMILIES
 from lsm import loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.block import Block
@@ -297,17 +298,12 @@ def test_windows_hold_the_filters_of_the_blocks_that_begin_in_them(
         assert all(reader.might_contain(key[:-8]) for key, _ in block.pairs)
 
 
-NAMES = {
-    "none": None,
-    "leveldb": b"fullfilter.leveldb",
-    "rocksdb": b"fullfilter.rocksdb.BuiltinBloomFilter",
-    "ribbon": b"fullfilter.rocksdb.BuiltinBloomFilter",
-    "blocked": b"fullfilter.blocked",
-    "classic": b"fullfilter.classic",
-    "binary-fuse": b"fullfilter.binary-fuse",
-    "cassandra": b"fullfilter.cassandra",
-    "bumped-ribbon": b"fullfilter.bumped-ribbon",
+NAMES: dict[str, bytes | None] = {
+    family.name: (family.table_key or f"fullfilter.{family.name}").encode()
+    for family in FAMILIES.values()
+    if family.policy
 }
+NAMES["none"] = None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -331,7 +327,7 @@ def test_a_filter_of_the_table_lies_under_its_name_beside_the_properties(name: s
         return
     contents = parsed.meta[key].contents
     assert parsed.meta[key].kind == independent.RAW
-    if name in ("rocksdb", "ribbon"):
+    if FAMILIES[name].table_key:
         assert contents == policies.create(name).create_filter(sorted(data))
         return
     reader = independent_block.Reader(contents)

@@ -30,6 +30,7 @@ from policies.builtin import BUILTIN
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
 from tests.filters.test_family_formats import KEYS, SALT, SEED, read_example, table_rows
 from tests.policies import independent_block
+from tests.policies.cases import built_in
 from tests.policies.independent_block import UnknownNameError
 
 PAGE = Path(__file__).parents[2] / "docs" / "block-format.md"
@@ -42,17 +43,7 @@ ERRORS: list[tuple[type[Exception], type[Exception]]] = [
     (UnknownNameError, UnknownPolicyError),
 ]
 
-POLICIES: list[FilterPolicy] = [
-    *[cls() for cls in BUILTIN if cls.name != "none"],
-    policies.create("classic", fpr=0.001),
-    policies.create("counting", counters_per_key=3.5),
-    policies.create("cuckoo", fingerprint_bits=7),
-    policies.create("blocked", bits_per_key=8, num_probes=3),
-    policies.create("binary-fuse", fingerprint_bits=16),
-    policies.create("bumped-ribbon", bits_per_key=7.3),
-    policies.create("leveldb", bits_per_key=100),
-    policies.create("rocksdb", bits_per_key=20, optimize_filters_for_memory=False),
-]
+POLICIES = built_in()
 
 
 def label(policy: FilterPolicy) -> str:

@@ -17,73 +17,23 @@ from filters.families import FAMILIES
 from policies import BuildContext, FilterPolicy, FilterReader
 from policies.builtin import BUILTIN
 from policies.testing import ABSENT, KEY_SETS, FilterPolicyContract
+from tests.policies.cases import policies_of
 
 BitmapPolicy = policies.lookup("test.bitmap")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "acme-quotient"
 
 
-class TestClassic(FilterPolicyContract):
-    policies = (
-        policies.ClassicPolicy(),
-        policies.ClassicPolicy(fpr=0.001),
-        policies.ClassicPolicy(bits_per_key=4.5, num_probes=2),
-    )
+# A class for each family: the suite holds the policies of a class against each other.
+for _family in (each for each in FAMILIES.values() if each.policy):
+    _members = {"policies": tuple(policies_of(_family.name))}
+    _name = f"Test{_family.policy.rpartition(':')[2]}"
+    globals()[_name] = type(_name, (FilterPolicyContract,), _members)
 
 
-class TestCounting(FilterPolicyContract):
-    policies = (policies.CountingPolicy(), policies.CountingPolicy(fpr=0.02, num_probes=3))
+class TestDeclining(FilterPolicyContract):
+    """At a chance of 1 Cassandra keeps no filter."""
 
-
-class TestCuckoo(FilterPolicyContract):
-    policies = (
-        policies.CuckooPolicy(),
-        policies.CuckooPolicy(bits_per_key=20),
-        policies.CuckooPolicy(fpr=0.01),
-    )
-
-
-class TestBlocked(FilterPolicyContract):
-    policies = (
-        policies.BlockedPolicy(),
-        policies.BlockedPolicy(fpr=0.001),
-        policies.BlockedPolicy(bits_per_key=5, num_probes=2),
-    )
-
-
-class TestBumpedRibbon(FilterPolicyContract):
-    policies = (policies.BumpedRibbonPolicy(), policies.BumpedRibbonPolicy(bits_per_key=20.5))
-
-
-class TestBinaryFuse(FilterPolicyContract):
-    policies = (policies.BinaryFusePolicy(), policies.BinaryFusePolicy(fingerprint_bits=16))
-
-
-class TestXor(FilterPolicyContract):
-    policies = (policies.XorPolicy(), policies.XorPolicy(fpr=0.001))
-
-
-class TestCassandra(FilterPolicyContract):
-    policies = (
-        policies.CassandraPolicy(),
-        policies.CassandraPolicy(fp_chance=0.1),
-        policies.CassandraPolicy(fp_chance=1),
-    )
-
-
-class TestLevelDB(FilterPolicyContract):
-    policies = (
-        policies.LevelDBPolicy(),
-        policies.LevelDBPolicy(fpr=0.01),
-        policies.LevelDBPolicy(bits_per_key=16, num_probes=4),
-    )
-
-
-class TestRocksDB(FilterPolicyContract):
-    policies = (
-        policies.RocksDBPolicy(),
-        policies.RocksDBPolicy(bits_per_key=14.5, optimize_filters_for_memory=False),
-        policies.RocksDBPolicy(fpr=0.001),
-    )
+    policies = (policies.CassandraPolicy(fp_chance=1),)
 
 
 class TestNone(FilterPolicyContract):
