@@ -1,32 +1,33 @@
-"""A headless Chromium, driven over its own pipe: pages opened, looked at, clicked and pictured.
+"""A headless Chromium, driven by Selenium: pages opened, looked at, clicked and pictured.
 
-Commands of the DevTools protocol are JSON that ends with a zero byte; the browser reads them from
-its file descriptor 3 and answers on 4. No port is opened and no library is needed.
+Nothing is downloaded: the browser and its driver, chromedriver, are those that are installed.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 import os
-import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.errors import UnavailableError
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+if TYPE_CHECKING:
+    from selenium.webdriver import ChromeService, Remote
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+DRIVERS = ("chromedriver",)
 FLAGS = (
-    "--headless=new",
-    "--remote-debugging-pipe",
+    "--headless",
     "--disable-gpu",
     "--disable-quic",
     "--disable-dev-shm-usage",
@@ -37,19 +38,9 @@ FLAGS = (
     "--hide-scrollbars",
     "--no-first-run",
     "--no-default-browser-check",
-    "about:blank",
 )
+TO_THE_MIDDLE = 'arguments[0].scrollIntoView({block: "center", behavior: "instant"})'
 SECONDS = 30.0
-CHUNK = 1 << 16
-
-# Puts its two pipes where the browser looks for them, and becomes the browser.
-BECOME = """
-import os, sys
-for source, target in zip(map(int, sys.argv[1:3]), (3, 4)):
-    os.dup2(source, target)
-    os.close(source)
-os.execv(sys.argv[3], sys.argv[3:])
-"""
 
 
 class BrowserError(Exception):
@@ -58,42 +49,34 @@ class BrowserError(Exception):
 
 def executable() -> str:
     """The browser to use: what CHROMIUM says, or the first one found."""
-    wanted = os.environ.get("CHROMIUM")
-    found = next((path for path in map(shutil.which, [wanted] if wanted else NAMES) if path), None)
-    if found is None:
-        told = f"CHROMIUM={wanted} is no program" if wanted else f"none of {', '.join(NAMES)}"
-        raise UnavailableError(
-            f"no browser ({told}): install one (Debian: apt install chromium), or set CHROMIUM"
-        )
-    return found
+    return _found("browser", "CHROMIUM", BROWSERS)
+
+
+def driver_executable() -> str:
+    """The browser's driver: what CHROMEDRIVER says, or the one found."""
+    return _found("driver of the browser", "CHROMEDRIVER", DRIVERS)
 
 
 class Browser:
     """One page of a browser of its own, as a context manager, which ends its processes.
 
-    ``messages`` is what the page said on its console, errors of its scripts and of the browser
-    included; ``requests`` are the addresses that it asked for, its own among them. No wait is
-    longer than ``seconds``.
+    No wait is longer than ``seconds``.
     """
 
     def __init__(self, *, seconds: float = SECONDS):
-        self.messages: list[str] = []
-        self.requests: list[str] = []
         self._seconds = seconds
-        self._events: list[str] = []
-        self._received = b""
-        self._last = 0
-        self._session: str | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pipes: list[int] = []
+        self._messages: list[str] = []
+        self._requests: list[str] = []
+        self._driver: Remote | None = None
+        self._service: ChromeService | None = None
         self._profile = ""
 
     def __enter__(self) -> Self:
-        path = executable()
+        browser, driver = executable(), driver_executable()
         self._profile = tempfile.mkdtemp(prefix="lsm-browser-")
         try:
-            self._start(path)
-            self._attach()
+            with _told("the browser cannot be started"):
+                self._start(browser, driver)
         except BaseException:
             self.close()
             raise
@@ -109,28 +92,43 @@ class Browser:
 
     def close(self) -> None:
         """End the browser with all of its processes, and remove its profile."""
-        if self._process is not None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                self._process.kill()
-            self._process.wait()
-            self._process = None
-        while self._pipes:
-            os.close(self._pipes.pop())
+        driver, self._driver = self._driver, None
+        service, self._service = self._service, None
+        if driver is not None:
+            with suppress(BrowserError), _told("the browser does not end"):
+                driver.quit()
+        if service is not None:
+            _end(service.process)
         shutil.rmtree(self._profile, ignore_errors=True)
+
+    @property
+    def messages(self) -> list[str]:
+        """What the page said on its console, errors of its scripts and the browser's included."""
+        for entry in self._log("browser"):
+            self._messages.append(f"{entry['level']}: {entry['message']}")
+        return self._messages
+
+    @property
+    def requests(self) -> list[str]:
+        """The addresses that the page asked for, its own among them."""
+        for entry in self._log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                self._requests.append(message["params"]["request"]["url"])
+        return self._requests
 
     def open(self, address: str | Path, *, javascript: bool = True) -> None:
         """Load a file or an address, with its scripts or without, and wait until it is there."""
         if isinstance(address, Path):
             address = address.resolve().as_uri()
-        for kept in (self.messages, self.requests, self._events):
+        for kept in (self.messages, self.requests):
             kept.clear()
         self._command("Emulation.setScriptExecutionDisabled", value=not javascript)
-        answer = self._command("Page.navigate", url=address)
-        if answer.get("errorText"):
-            raise BrowserError(f"{address} cannot be opened: {answer['errorText']}")
-        self._wait(lambda: "Page.loadEventFired" in self._events, f"{address} to be loaded")
+        with _told(f"{address} cannot be opened"):
+            self._running.get(address)
+        if self.evaluate("location.protocol") == "chrome-error:":
+            said = self.evaluate("document.body.innerText").split("\n")
+            raise BrowserError(f"{address} cannot be opened: {' '.join(filter(None, said))}")
 
     def set_viewport(self, width: int, height: int, *, dark: bool = False) -> None:
         """The window's size, and which colours its owner prefers."""
@@ -146,36 +144,27 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """What an expression of JavaScript is in the page, as JSON has it."""
-        answer = self._command(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
-        )
-        if "exceptionDetails" in answer:
-            raise BrowserError(f"{expression[:200]}: {_thrown(answer['exceptionDetails'])}")
-        return answer["result"].get("value")
+        with _told(expression[:200]):
+            return self._running.execute_script(f"return ({expression});")
 
     def click(self, selector: str) -> None:
         """Click into the middle of the first element that is shown and that this selects."""
-        place = self.evaluate(
-            f"""(() => {{
-                for (const found of document.querySelectorAll({json.dumps(selector)})) {{
-                    if (!found.getClientRects().length) continue;
-                    found.scrollIntoView({{block: "center", behavior: "instant"}});
-                    const box = found.getBoundingClientRect();
-                    return [box.x + box.width / 2, box.y + box.height / 2];
-                }}
-                return null;
-            }})()"""
-        )
-        if place is None:
-            raise BrowserError(f"nothing that is shown is selected by {selector}")
-        at = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self._command("Input.dispatchMouseEvent", type=kind, **at)
+        from selenium.webdriver import ActionChains
+
+        with _told(f"no click on {selector}"):
+            for element in self._running.find_elements("css selector", selector):
+                if element.is_displayed():
+                    self._running.execute_script(TO_THE_MIDDLE, element)
+                    ActionChains(self._running).click(element).perform()
+                    return
+        raise BrowserError(f"nothing that is shown is selected by {selector}")
 
     def press(self, key: str) -> None:
         """Press a key, such as ``Escape``, where the focus is."""
-        for kind in ("keyDown", "keyUp"):
-            self._command("Input.dispatchKeyEvent", type=kind, key=key)
+        from selenium.webdriver import ActionChains, Keys
+
+        with _told(f"{key} is not pressed"):
+            ActionChains(self._running).send_keys(getattr(Keys, key.upper())).perform()
 
     def screenshot(
         self, path: Path, *, full_page: bool = False, clip: Sequence[float] | None = None
@@ -192,103 +181,79 @@ class Browser:
         answer = self._command("Page.captureScreenshot", format="png", **more)
         path.write_bytes(base64.b64decode(answer["data"]))
 
-    def _start(self, path: str) -> None:
-        told, telling = os.pipe()
-        hearing, answering = os.pipe()
-        self._pipes = [telling, hearing]
-        # Ends that are neither 3 nor 4 can be put there one after the other.
-        high = [_duplicate(end) for end in (told, answering)]
-        os.close(told)
-        os.close(answering)
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # it has none for root
-        given = [f"--user-data-dir={self._profile}", *sandbox, *FLAGS]
-        become = [sys.executable, "-I", "-S", "-c", BECOME, *map(str, high), path, *given]
-        try:
-            self._process = subprocess.Popen(
-                become,
-                pass_fds=high,
-                start_new_session=True,
-                env={**os.environ, "TMPDIR": self._profile},  # what it leaves behind goes with it
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        finally:
-            for end in high:
-                os.close(end)
+    @property
+    def _running(self) -> Remote:
+        assert self._driver is not None, "a browser runs inside its with statement"
+        return self._driver
 
-    def _attach(self) -> None:
-        target = self._command("Target.createTarget", url="about:blank")["targetId"]
-        attached = self._command("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self._command(f"{domain}.enable")
+    def _start(self, browser: str, driver: str) -> None:
+        from selenium.webdriver import ChromeOptions, ChromeService, Proxy, Remote
+        from selenium.webdriver.common.proxy import ProxyType
+        from selenium.webdriver.remote.client_config import ClientConfig
+
+        options = ChromeOptions()
+        options.binary_location = browser
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # it has none for root
+        for flag in (f"--user-data-dir={self._profile}", *sandbox, *FLAGS):
+            options.add_argument(flag)
+        self._service = ChromeService(
+            executable_path=driver,
+            env={**os.environ, "TMPDIR": self._profile},  # what it leaves behind goes with it
+            popen_kw={"start_new_session": True},
+        )
+        self._service.start()
+        direct = ClientConfig(  # the driver is on this machine, whatever proxy the network wants
+            self._service.service_url,
+            proxy=Proxy({"proxyType": ProxyType.DIRECT}),
+            timeout=math.ceil(self._seconds) + 5,
+        )
+        self._driver = Remote(self._service.service_url, options=options, client_config=direct)
+        self._driver.set_page_load_timeout(self._seconds)
+        self._driver.set_script_timeout(self._seconds)
+        self._driver.get("about:blank")  # away from the first page, which asks for much
 
     def _command(self, method: str, **given: Any) -> dict[str, Any]:
-        self._last += 1
-        message: dict[str, Any] = {"id": self._last, "method": method, "params": given}
-        if self._session:
-            message["sessionId"] = self._session
-        answers: list[dict[str, Any]] = []
-        self._send(json.dumps(message).encode() + b"\0")
-        self._wait(lambda: bool(answers), f"an answer to {method}", answers)
-        if "error" in answers[0]:
-            raise BrowserError(f"{method}: {answers[0]['error'].get('message')}")
-        result: dict[str, Any] = answers[0]["result"]
-        return result
+        """Have done what WebDriver has no word for: a command of Chromium's own."""
+        with _told(method):
+            answer: dict[str, Any] = self._running.execute_cdp_cmd(method, given)
+        return answer
 
-    def _send(self, message: bytes) -> None:
-        try:
-            while message:
-                message = message[os.write(self._pipes[0], message) :]
-        except BrokenPipeError as error:
-            raise BrowserError("the browser has ended") from error
-
-    def _wait(
-        self,
-        done: Callable[[], bool],
-        what: str,
-        answers: list[dict[str, Any]] | None = None,
-    ) -> None:
-        """Take in what the browser says until something is the case."""
-        deadline = time.monotonic() + self._seconds
-        while not done():
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._pipes[1]], [], [], left)[0]:
-                raise BrowserError(f"waited {self._seconds:g} s in vain for {what}")
-            chunk = os.read(self._pipes[1], CHUNK)
-            if not chunk:
-                raise BrowserError(f"the browser ended while it was waited for {what}")
-            *whole, self._received = (self._received + chunk).split(b"\0")
-            for each in whole:
-                self._take(json.loads(each), answers)
-
-    def _take(self, message: dict[str, Any], answers: list[dict[str, Any]] | None) -> None:
-        if message.get("id") == self._last and answers is not None:
-            answers.append(message)
-            return
-        method, given = message.get("method", ""), message.get("params", {})
-        self._events.append(method)
-        if method == "Network.requestWillBeSent":
-            self.requests.append(given["request"]["url"])
-        elif method == "Runtime.consoleAPICalled":
-            said = (str(each.get("value", each.get("description"))) for each in given["args"])
-            self.messages.append(f"{given['type']}: {' '.join(said)}")
-        elif method == "Runtime.exceptionThrown":
-            self.messages.append(f"exception: {_thrown(given['exceptionDetails'])}")
-        elif method == "Log.entryAdded":
-            self.messages.append(f"{given['entry']['level']}: {given['entry']['text']}")
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        with _told(f"no log of the {kind}"):
+            entries: list[dict[str, Any]] = self._running.execute("getLog", {"type": kind})["value"]
+        return entries
 
 
-def _thrown(details: dict[str, Any]) -> str:
-    described = details.get("exception", {}).get("description")
-    return str(described or details.get("text", ""))
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what was started as the first of its session, and what it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
-def _duplicate(end: int) -> int:
-    """The same pipe under a number from 10 on; UnavailableError where systems have none such."""
+def _found(what: str, variable: str, names: Sequence[str]) -> str:
+    wanted = os.environ.get(variable)
+    found = next((path for path in map(shutil.which, [wanted] if wanted else names) if path), None)
+    if found is None:
+        told = f"{variable}={wanted} is no program" if wanted else f"none of {', '.join(names)}"
+        raise UnavailableError(
+            f"no {what} ({told}): install one (Debian: apt install chromium chromium-driver), or "
+            f"set {variable}"
+        )
+    return found
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Raise what Selenium raises as a BrowserError that begins with this."""
     try:
-        import fcntl
+        from selenium.common.exceptions import WebDriverException
+        from urllib3.exceptions import HTTPError
     except ImportError as error:
-        raise UnavailableError("driving a browser through pipes needs a POSIX system") from error
-    return fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10)
+        raise UnavailableError("no Selenium: pip install 'lsm-filters[bench]'") from error
+    try:
+        yield
+    except (WebDriverException, HTTPError, OSError) as error:
+        said = getattr(error, "msg", None) or str(error)
+        raise BrowserError(f"{what}: {said}") from error

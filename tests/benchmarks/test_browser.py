@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.browser import Browser, BrowserError, executable
+from benchmarks.browser import Browser, BrowserError, driver_executable, executable
 from benchmarks.errors import UnavailableError
 
 PAGE = """<!DOCTYPE html><title>A page</title>
@@ -29,6 +29,7 @@ def need_browser() -> None:
     """Skip where there is none, unless that is what must not be."""
     try:
         executable()
+        driver_executable()
     except UnavailableError as error:
         if os.environ.get("LSM_REQUIRE_BROWSER"):
             pytest.fail(str(error))
@@ -61,7 +62,8 @@ def test_a_file_is_opened_and_its_messages_and_requests_are_told(
 ) -> None:
     browser.open(page)
     assert browser.evaluate("document.title") == "A page"
-    assert browser.messages == ["log: loaded 7"]
+    assert [each.partition(":")[0] for each in browser.messages] == ["INFO"]
+    assert browser.messages[0].endswith('"loaded" 7')
     assert browser.requests == [page.resolve().as_uri()]
 
 
@@ -71,8 +73,8 @@ def test_what_a_page_asks_for_and_what_goes_wrong_is_told(browser: Browser, tmp_
     browser.open(path)
     assert [Path(each).name for each in browser.requests] == ["page.html", "missing.png"]
     told = "\n".join(browser.messages)
-    assert "exception: Error: on purpose" in told
-    assert "error: Failed to load resource" in told
+    assert "Uncaught Error: on purpose" in told
+    assert "missing.png - Failed to load resource" in told
     path.write_text("quiet")
     browser.open(path)
     assert browser.messages == []
@@ -122,7 +124,7 @@ def test_a_page_opens_with_its_scripts_off_and_on_again(browser: Browser, page: 
     browser.open(page, javascript=False)
     assert browser.messages == []
     browser.open(page)
-    assert browser.messages == ["log: loaded 7"]
+    assert len(browser.messages) == 1
 
 
 def test_promises_are_waited_for_and_errors_say_what_was_evaluated(
@@ -130,9 +132,9 @@ def test_promises_are_waited_for_and_errors_say_what_was_evaluated(
 ) -> None:
     browser.open(page)
     assert browser.evaluate("Promise.resolve({deep: [1, null]})") == {"deep": [1, None]}
-    with pytest.raises(BrowserError, match=r"nowhere\.at: ReferenceError: nowhere is not defined"):
+    with pytest.raises(BrowserError, match=r"nowhere\.at: .*nowhere is not defined"):
         browser.evaluate("nowhere.at")
-    with pytest.raises(BrowserError, match=r"missing\.html cannot be opened: net::ERR_FILE_NOT_F"):
+    with pytest.raises(BrowserError, match=r"missing\.html cannot be opened: .*ERR_FILE_NOT_F"):
         browser.open(page.with_name("missing.html"))
     with pytest.raises(BrowserError, match=r"Page\.captureScreenshot: "):
         browser.screenshot(page, clip=(0, 0, -1, 0))
@@ -140,10 +142,9 @@ def test_promises_are_waited_for_and_errors_say_what_was_evaluated(
 
 def test_no_wait_is_longer_than_is_allowed(page: Path) -> None:
     need_browser()
-    with Browser() as browser:
+    with Browser(seconds=1.5) as browser:
         browser.open(page)
-        browser._seconds = 0.05
-        with pytest.raises(BrowserError, match=r"waited 0\.05 s in vain for an answer to Runtime"):
+        with pytest.raises(BrowserError, match=r"new Promise.*: script timeout"):
             browser.evaluate("new Promise(() => {})")
 
 
@@ -167,7 +168,7 @@ def test_its_processes_and_its_profile_go_with_it_also_after_an_error() -> None:
     stack = ExitStack()
     stack.enter_context(browser)
     profile = browser._profile
-    assert any("--remote-debugging-pipe" in each for each in processes(profile))
+    assert any("--headless" in each for each in processes(profile))
     stack.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     # Others of the group were killed, too, but whether they are gone already is the system's.
     assert not any("--type=" not in each for each in processes(profile))
@@ -176,14 +177,22 @@ def test_its_processes_and_its_profile_go_with_it_also_after_an_error() -> None:
 
 def test_a_browser_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHROMIUM", "/bin/true")
-    with pytest.raises(BrowserError, match=r"the browser (has )?ended"), Browser():
+    need_browser()
+    with pytest.raises(BrowserError, match=r"the browser cannot be started: "), Browser():
         pass
+
+
+def test_nothing_is_downloaded_where_there_is_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHROMIUM", "/bin/true")
+    monkeypatch.setenv("CHROMEDRIVER", "/no/such/program")
+    with pytest.raises(UnavailableError, match=r"no driver .*CHROMEDRIVER=/no/such/program is no"):
+        Browser().__enter__()
 
 
 def test_where_there_is_none_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UnavailableError, match=r"none of chromium, .*apt install chromium"):
+    with pytest.raises(UnavailableError, match=r"none of chromium, .*install chromium chromium-dr"):
         Browser().__enter__()
     monkeypatch.setenv("CHROMIUM", "/no/such/program")
     with pytest.raises(UnavailableError, match=r"CHROMIUM=/no/such/program is no program"):
