@@ -16,12 +16,12 @@ import attrs
 import pytest
 
 import lsm
-from tests.effort import SOAK
+from tests.effort import by_effort
 from tests.lsm.victim import OPENED, OPERATION, batch, last_key
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 
-DIRECTORIES = 50 if SOAK else 5
+DIRECTORIES = by_effort(2, 5, 50)
 KILLS_PER_DIRECTORY = 6
 PATIENCE = 60.0
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ import pytest
 
 import lsm
 import policies
-from tests.effort import SOAK
+from tests.effort import by_effort
 from tests.lsm import independent_table as independent
 from tests.lsm.independent_table import (
     LEVELDB_FILTER,
@@ -54,7 +54,7 @@ BY_LENGTH = {"comparator": by_length, "comparator_name": b"by length, then by by
 # ---- the same operations on both, and then in each other's directory ----
 
 SMALL = {"write_buffer_size": 1 << 16}
-EXCHANGES = 60 if SOAK else 4
+EXCHANGES = by_effort(1, 4, 60)
 # With a comparator plyvel may hang at its closing while LevelDB compacts: the compaction waits for
 # the GIL. So nothing is to give it a reason to.
 CALM = {"write_buffer_size": 1 << 26}

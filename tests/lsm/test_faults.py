@@ -20,7 +20,7 @@ import pytest
 
 import lsm
 from lsm.storage import FileSystem
-from tests.effort import SOAK
+from tests.effort import by_effort
 from tests.lsm.history import (
     PATH,
     Contents,
@@ -201,7 +201,8 @@ def test_whatever_fails_once_is_reported_or_harmless_and_nothing_is_lost(
 ) -> None:
     steps = random_steps(rng, WRITES)
     operations = every_operation(config, steps)
-    for failing, (operation, path) in enumerate(operations):
+    every = by_effort(5, 1, 1)
+    for failing, (operation, path) in list(enumerate(operations))[rng.randrange(every) :: every]:
         if partial and operation != "append":
             continue
         storage, history = SimulatedStorage(), History()
@@ -217,7 +218,7 @@ def test_whatever_fails_once_is_reported_or_harmless_and_nothing_is_lost(
         history.check(found(storage.crash(), config), history.durable)
         survivors = found(storage.kill(), config)
         history.check(survivors, history.written)
-        if SOAK or failing % 9 == 0:
+        if failing % by_effort(9, 9, 1) == 0:
             check_it_goes_on(storage, config, survivors)
 
 
@@ -226,7 +227,7 @@ def test_a_device_that_fails_for_good_ends_writing_and_nothing_is_lost(
     config: Path, rng: random.Random
 ) -> None:
     steps = random_steps(rng, WRITES)
-    for failing in range(0, len(every_operation(config, steps)), 1 if SOAK else 7):
+    for failing in range(0, len(every_operation(config, steps)), by_effort(23, 7, 1)):
         storage, history = SimulatedStorage(), History()
         storage.fail(since(failing))
         with contextlib.suppress(lsm.Error):
@@ -252,7 +253,8 @@ def test_a_loss_of_power_within_a_sync_costs_nothing_that_was_synced_before(
     """What a torn sync leaves of a manifest may be refused if it is garbage, and is never taken."""
     steps = random_steps(rng, WRITES)
     operations = every_operation(config, steps)
-    for failing in [at for at, (name, _) in enumerate(operations) if name == "sync"]:
+    syncs = [at for at, (name, _) in enumerate(operations) if name == "sync"]
+    for failing in syncs[:: by_effort(4, 1, 1)]:
         storage, history = SimulatedStorage(), History()
         storage.fail(at(failing))
         with contextlib.suppress(lsm.Error), reopened(storage, config) as db:

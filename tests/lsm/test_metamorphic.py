@@ -25,7 +25,7 @@ from lsm.options import LEVELS
 from lsm.tables import TableFile, open_table
 from policies import FilterPolicy, LevelPolicies
 from policies.config import Choice
-from tests.effort import SOAK
+from tests.effort import by_effort
 from tests.lsm import odd_policies
 from tests.lsm.configurations import BUILT_IN, ODD, TINY, Configuration, random_configuration
 from tests.lsm.simulated import SimulatedStorage
@@ -247,7 +247,7 @@ def test_answers_are_the_same_under_any_configuration(
 ) -> None:
     operations = random_operations(rng, 300)
     expected = history(Configuration.of(None), operations, tmp_path)
-    for _ in range(30 * (20 if SOAK else 1)):
+    for _ in range(by_effort(8, 30, 600)):
         configuration = random_configuration(rng)
         check_same(expected, configuration, operations, tmp_path, test_seed)
 

@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 import lsm
-from tests.effort import SOAK
+from tests.effort import by_effort
 from tests.lsm.history import (
     PATH,
     Contents,
@@ -107,13 +107,13 @@ def config(tmp_path: Path) -> Path:
 def test_a_loss_of_power_at_any_point_leaves_a_prefix_with_all_that_was_synced(
     config: Path, rng: random.Random
 ) -> None:
-    for index, moment in enumerate(moments(config, rng)):
+    for index, moment in enumerate(moments(config, rng)[:: by_effort(5, 1, 1)]):
         for after in moment.lost:
             if moment.tails != "clean":
                 mend_manifest(after, config)
             survivors = found(after, config)
             moment.history.check(survivors, moment.history.durable)
-            if SOAK or index % 11 == 0:
+            if index % by_effort(11, 11, 1) == 0:
                 check_it_goes_on(after, config, survivors)
 
 
@@ -121,11 +121,11 @@ def test_a_loss_of_power_at_any_point_leaves_a_prefix_with_all_that_was_synced(
 def test_a_kill_at_any_point_loses_nothing_that_was_written(
     config: Path, rng: random.Random
 ) -> None:
-    every = 1 if SOAK else 2
+    every = by_effort(7, 2, 1)
     for index, moment in enumerate(moments(config, rng)[rng.randrange(every) :: every]):
         survivors = found(moment.killed, config)
         moment.history.check(survivors, moment.history.written)
-        if SOAK or index % 11 == 0:
+        if index % by_effort(11, 11, 1) == 0:
             check_it_goes_on(moment.killed, config, survivors)
 
 
@@ -138,7 +138,7 @@ def test_a_loss_of_power_while_the_database_recovers_from_one_takes_nothing_more
         for _ in range(25):
             history.write(db, random_batch(rng), sync=True)
         history.write(db, random_batch(rng))
-    for mutations in range(1000):
+    for mutations in range(0, 1000, by_effort(5, 1, 1)):
         # With a smaller buffer than before, so that recovery writes many tables.
         storage = before.crash()
         storage.stop_after(mutations)
@@ -157,7 +157,7 @@ def test_a_run_that_the_power_cuts_ends_with_errors_and_never_hangs(
     config: Path, rng: random.Random
 ) -> None:
     steps = random_steps(rng, WRITES)
-    for mutations in range(0, 500, 1 if SOAK else 41):
+    for mutations in range(0, 500, by_effort(97, 41, 1)):
         storage, history = SimulatedStorage(), History()
         storage.stop_after(mutations)
         run(storage, config, steps, history)
@@ -169,7 +169,7 @@ def test_a_run_that_the_power_cuts_ends_with_errors_and_never_hangs(
 def test_what_many_threads_have_synced_survives_a_loss_of_power(
     config: Path, rng: random.Random
 ) -> None:
-    for _ in range(100 if SOAK else 12):
+    for _ in range(by_effort(3, 12, 100)):
         storage = SimulatedStorage()
         db = reopened(storage, config)
         storage.stop_after(rng.randrange(300))
@@ -225,7 +225,7 @@ def test_nothing_behind_a_hole_in_the_log_is_taken(rng: random.Random) -> None:
             ends.append(storage.size(f"{PATH}/{log}"))
         whole = storage.read(f"{PATH}/{log}")
         before = storage.kill()
-    for _ in range(300 if SOAK else 60):
+    for _ in range(by_effort(20, 60, 300)):
         first = rng.randrange(len(whole))
         after = rng.randrange(first, min(len(whole), first + 200)) + 1
         hole = rng.choice((bytes, rng.randbytes))(after - first)
