@@ -13,15 +13,17 @@ from hypothesis import HealthCheck, settings
 
 import filters
 from filters import hashing, kernels
+from tests.effort import EFFORT, LEFT_OUT, examples, is_left_out
 
 # How long an example takes depends on the machine, and no test may fail for that.
 settings.register_profile(
-    "default",
+    EFFORT,
     deadline=None,
+    max_examples=examples(100).max_examples,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.load_profile("default")
+settings.load_profile(EFFORT)
 
 
 # They ask the same lines again and again, for rates and for volume: tracing each line, where others
@@ -33,17 +35,24 @@ UNTRACED = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave coverage out where only volume is left to see."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what belongs to a greater effort, and coverage where only volume is left to see."""
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_left_out(item)]
     for item in items:
         if item.path.name in UNTRACED:
             item.add_marker(pytest.mark.no_cover)
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     seed = "of each test's own name" if "LSM_TEST_SEED" not in os.environ else "from LSM_TEST_SEED"
     where = Path(filters.__file__).parent
-    return f"filters kernel: {filters.KERNEL} ({filters.KERNEL_REASON}) in {where}; seeds: {seed}"
+    return [
+        f"filters kernel: {filters.KERNEL} ({filters.KERNEL_REASON}) in {where}; seeds: {seed}",
+        f"effort: {LEFT_OUT}",
+    ]
 
 
 @pytest.fixture(scope="session", params=kernels.available())
