@@ -13,7 +13,10 @@ import pytest
 
 from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels, scalable, sizing
 from filters.hashing import digest
+from tests.effort import once, volume
 from tests.filters.cases import positives, random_keys
+
+pytestmark = once
 
 Build = tuple[str, dict[str, Any]]
 
@@ -51,7 +54,7 @@ def tolerance(rate: float, trials: int) -> float:
 def test_many_keys(kernel: ModuleType, which: Build, rng: random.Random) -> None:
     keys = random_keys(rng, 30_000)
     built = build(kernel, which, keys, seed=rng.getrandbits(64), salt=rng.getrandbits(64))
-    trials = 200_000
+    trials = volume(kernel, 50_000, 200_000, 1_000_000)
     measured = positives(built, random_keys(rng, trials, length=17)) / trials
     assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
 
@@ -68,17 +71,18 @@ SMALL = [
 def test_few_keys_over_many_salts(
     kernel: ModuleType, which: Build, count: int, rng: random.Random
 ) -> None:
-    """A rate of few keys varies from salt to salt, so that the mean of 200 filters is compared."""
+    """A rate of few keys varies from salt to salt, so that the mean of many filters is compared."""
+    rounds = volume(kernel, 50, 200, 1000)
     keys = random_keys(rng, count)
     digests = [rng.getrandbits(64) for _ in range(2000)]
     rates, expected = [], []
-    for _ in range(200):
+    for _ in range(rounds):
         built = build(kernel, which, keys, seed=1, salt=rng.getrandbits(64))
         sample = rng.sample(digests, 1000)
         rates.append(sum(map(built.might_contain_digest, sample)) / len(sample))
         expected.append(built.expected_fpr)
-    mean, spread = sum(rates) / 200, _deviation(rates) / math.sqrt(200)
-    wanted = sum(expected) / 200
+    mean, spread = sum(rates) / rounds, _deviation(rates) / math.sqrt(rounds)
+    wanted = sum(expected) / rounds
     assert mean == pytest.approx(wanted, abs=max(4 * spread, 0.02 * wanted, 2e-5))
 
 
@@ -90,7 +94,7 @@ def test_the_multiply_chain_meets_the_theory_where_double_hashing_does_not(
     """Against the prediction from sizes alone, not from the fill."""
     digests = [rng.getrandbits(64) for _ in range(4000)]
     rates = []
-    for _ in range(300):
+    for _ in range(volume(kernel, 75, 300, 1500)):
         built = kernel.ClassicBloomFilter.build(
             random_keys(rng, count), bits_per_key=bits_per_key, seed=rng.getrandbits(64)
         )
@@ -147,7 +151,7 @@ def test_a_rate_asked_for_is_a_ceiling_at_any_size(
     kernel: ModuleType, name: str, fpr: float, count: int, rng: random.Random
 ) -> None:
     rates = []
-    for _ in range(5 if count > 1000 else 100):
+    for _ in range(5 if count > 1000 else volume(kernel, 25, 100, 500)):
         built = build(kernel, (name, {"fpr": fpr}), random_keys(rng, count))
         rates.append(built.expected_fpr)
     mean, spread = sum(rates) / len(rates), _deviation(rates) / math.sqrt(len(rates))
@@ -246,7 +250,7 @@ def test_digests_that_share_bits_do_not_flood_a_filter(
         rest = rng.getrandbits(64 - bits)
         return rest << bits | shared if side == "low" else shared << 64 - bits | rest
 
-    count, trials = 20_000, 120_000
+    count, trials = 20_000, volume(kernel, 30_000, 120_000, 600_000)
     members = getattr(kernel, which[0]).digests()
     for _ in range(count):
         members.add_digest(hostile())
