@@ -18,7 +18,7 @@ from filters.hashing import MASK64
 from filters.kernels.python import banding
 from filters.kernels.python.bumped_ribbon import bands_of
 from filters.sizing_parameters import SizingParameter
-from tests.effort import examples
+from tests.effort import effort, examples, once
 from tests.filters.cases import needs_native, random_keys, twins
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
@@ -116,7 +116,10 @@ RATES = [0.1, 0.0123, 0.01, 0.001, 1e-4, 1e-6]
 
 @pytest.mark.skipif("native" not in kernels.available(), reason="it takes many keys")
 @pytest.mark.parametrize("fpr", RATES)
-@pytest.mark.parametrize(("count", "times"), [(10_000, 5), (100_000, 2), (1_000_000, 1)])
+@pytest.mark.parametrize(
+    ("count", "times"),
+    [(10_000, 5), (100_000, 2), pytest.param(1_000_000, 1, marks=effort("full"))],
+)
 def test_a_rate_costs_what_it_should(
     fpr: float, count: int, times: int, rng: random.Random
 ) -> None:
@@ -136,6 +139,7 @@ def test_a_rate_costs_what_it_should(
     assert sum(sizes) / times * sizing.lower_bound(fpr) == pytest.approx(predicted, rel=stated)
 
 
+@once
 @pytest.mark.parametrize("bits_per_key", [1.1, 2, 4.3, 10, 10.5, 21.75, 34])
 @pytest.mark.parametrize("count", [5000, 12_000])
 def test_a_size_is_a_ceiling_that_is_used(
@@ -203,6 +207,7 @@ def test_the_expected_rate_is_what_every_start_answers(
         assert bumped_ribbon.expected_fpr(layers, columns) == pytest.approx(rate)
 
 
+@once
 @pytest.mark.parametrize("size", [{"fpr": 0.01}, {"fpr": 0.2}, {"bits_per_key": 9.6}])
 @pytest.mark.parametrize("count", [1, 15, 16, 40, 300, 1399, 1400, 30_000])
 def test_predictions_hold(

@@ -22,7 +22,7 @@ from filters.cassandra import Geometry
 from filters.compat_hashing import cassandra_hash
 from filters.sizing_parameters import SizingParameter
 from policies import BuildContext, VerifiedBuilder
-from tests.effort import examples
+from tests.effort import by_effort, examples
 from tests.filters.cases import positives, random_keys
 from tests.filters.independent_cassandra import Reader, murmur
 from tests.filters.independent_reader import RefusedError
@@ -478,7 +478,7 @@ def test_few_keys_pass_as_expected_over_many_filters(
 ) -> None:
     """Even steps raise the rate by what the model says, on either side of where it is measured."""
     native = kernels.load("native")
-    filters, trials = 120, 4000
+    filters, trials = by_effort(40, 120, 500), 4000
     rates, expected = [], []
     for _ in range(filters):
         keys = PackedKeys(rng.randbytes(16 * count), width=16)

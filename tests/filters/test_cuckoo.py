@@ -19,10 +19,11 @@ from hypothesis.stateful import (
 
 from filters import CapacityError, cuckoo, kernels
 from filters.header import OVERHEAD
-from tests.effort import examples
+from tests.effort import examples, once
 from tests.filters.cases import positives, random_keys
 
 
+@once
 @pytest.mark.parametrize("load", [0.5, 0.75, 0.9, 0.95])
 @pytest.mark.parametrize("bits", [6, 8, 12, 13, 16, 31, 32])
 def test_no_key_is_lost_at_any_load(
@@ -104,6 +105,7 @@ def test_a_full_table_refuses_and_stays_as_it_was(kernel: ModuleType, rng: rando
     assert table.might_contain(refused)
 
 
+@once
 @pytest.mark.parametrize("bits", [6, 7, 8, 11, 16, 24, 31, 32])
 @pytest.mark.parametrize("count", [1000, 1001, 2500, 20_000])
 def test_the_payload_stays_within_five_percent(

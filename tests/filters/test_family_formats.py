@@ -24,6 +24,7 @@ from filters.kernels.python.binary_fuse import build_shard as build_fuse_shard
 from filters.kernels.python.binary_fuse import populate as populate_fuse_shard
 from filters.kernels.python.chain import positions
 from filters.kernels.python.xor import build_shard as build_xor_shard
+from tests.effort import once
 from tests.filters import independent_reader
 from tests.filters.cases import class_of
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
@@ -80,6 +81,7 @@ def random_keys(rng: random.Random, count: int, most: int = 40) -> list[bytes]:
 # --- the same answers as the code -----------------------------------------------------------------
 
 
+@once
 @pytest.mark.parametrize("count", [1, 2, 30, 2000])
 @pytest.mark.parametrize(("family", "sizes"), SIZING_PARAMETERS)
 def test_the_independent_reader_answers_as_the_code_does(

@@ -19,7 +19,7 @@ from filters.compat_hashing import leveldb_hash
 from filters.leveldb import Geometry
 from filters.leveldb_rates import NUM_KEYS, RATES
 from filters.sizing_parameters import SizingParameter
-from tests.effort import examples
+from tests.effort import examples, once
 from tests.filters.cases import positives, random_keys
 from tests.filters.sstables import FilterWindow, leveldb_windows
 
@@ -295,6 +295,7 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
     return mean, math.sqrt(variance / len(values))
 
 
+@once
 @pytest.mark.parametrize(
     ("count", "sizes"),
     [
@@ -332,6 +333,7 @@ def test_few_keys_pass_as_predicted(
     assert mean == pytest.approx(predicted, abs=4 * error + spread * predicted)
 
 
+@once
 @pytest.mark.parametrize(
     ("count", "bits_per_key"), [(300, 10), (2000, 5), (2000, 10), (30_000, 10), (60_000, 8)]
 )

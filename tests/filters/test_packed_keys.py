@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from filters import PackedKeys
-from tests.effort import examples
+from tests.effort import examples, once
 from tests.filters.cases import (
     Case,
     every_case,
@@ -617,6 +617,7 @@ def test_answers_are_the_same_in_every_form_and_at_every_size(
             assert out == bytes(single)
 
 
+@once
 @every_family
 def test_answers_are_the_same_for_seventy_thousand_keys(
     case: Case, kernel: ModuleType, asked_keys: tuple[list[bytes], list[bytes]]

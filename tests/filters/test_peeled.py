@@ -14,7 +14,7 @@ from filters import FilterError, binary_fuse, kernels, peeled, xor
 from filters.hashing import mix
 from filters.header import OVERHEAD
 from filters.kernels.python.peeled import cut
-from tests.effort import examples
+from tests.effort import examples, once
 from tests.filters.cases import class_of, positives, random_keys
 
 PEELED: tuple[Any, ...] = (binary_fuse, xor)
@@ -35,6 +35,7 @@ def shard_of(kernel: ModuleType, family: Any, mixed: list[int], width: int) -> A
     return getattr(kernel, family.FAMILY.replace("-", "_")).build_shard(mixed, width)
 
 
+@once
 @every_peeled_family
 def test_no_size_up_to_twenty_thousand_fails(
     kernel: ModuleType, family: Any, rng: random.Random
@@ -70,6 +71,7 @@ def test_no_pattern_of_duplicates_fails(
     assert all(built.might_contain_many(keys))
 
 
+@once
 @every_peeled_family
 @pytest.mark.parametrize("copies", [2, 4, 25])
 def test_large_sets_of_duplicates_build(
@@ -92,6 +94,7 @@ def test_digests_that_only_differ_above_still_build(kernel: ModuleType, family: 
     assert shard_of(kernel, family, raw, 8) is not None
 
 
+@once
 @every_peeled_family
 def test_a_set_is_cut_into_shards_and_a_probe_touches_one(
     kernel: ModuleType, family: Any, rng: random.Random, monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,7 @@ from filters.compat_hashing import rocksdb_hash, xxph3_64
 from filters.kernels.python import equations
 from filters.ribbon import Geometry
 from filters.sizing_parameters import SizingParameter
-from tests.effort import examples
+from tests.effort import examples, once, spread, volume
 from tests.filters.cases import needs_native, positives, random_keys, twins
 from tests.filters.sstables import rocksdb_filters
 from tests.filters.test_rocksdb import live_tables, numbers
@@ -58,7 +58,8 @@ def live_filter(path: Path, keys: list[bytes], bits_per_key: float) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("bits_per_key", [0.5, 1, 2.2, 5, 10, 12.3456, 17.5, 40, 100])
+@once
+@pytest.mark.parametrize("bits_per_key", spread([0.5, 1, 2.2, 5, 10, 12.3456, 17.5, 40, 100], 3, 9))
 @pytest.mark.parametrize("count", [1, 100, 154, 600, 2500])
 def test_filters_that_rocksdb_writes_now(
     kernel: ModuleType, count: int, bits_per_key: float, tmp_path: Path, rng: random.Random
@@ -73,10 +74,11 @@ def test_filters_that_rocksdb_writes_now(
     assert read.expected_fpr == built.expected_fpr
 
 
+@once
 def test_filters_of_many_keys_that_rocksdb_writes_now(
     kernel: ModuleType, tmp_path: Path, rng: random.Random
 ) -> None:
-    count = 300_000 if kernel.__name__.endswith("native") else 20_000
+    count = volume(kernel, 20_000, 300_000, 300_000)
     keys = random_keys(rng, count, length=9)
     built = kernel.RocksDBRibbonFilter.build(keys)
     assert built.to_bytes() == live_filter(tmp_path, keys, 10)
@@ -278,6 +280,7 @@ def test_the_slots_suggest_the_count(kernel: ModuleType, count: int, rng: random
 # ---- rates ----
 
 
+@once
 @pytest.mark.parametrize(
     ("count", "sizes"),
     [
@@ -292,7 +295,7 @@ def test_keys_pass_as_expected(
     kernel: ModuleType, count: int, sizes: dict[str, Any], rng: random.Random
 ) -> None:
     built = kernel.RocksDBRibbonFilter.build(random_keys(rng, count), **sizes)
-    trials = 100_000
+    trials = volume(kernel, 50_000, 100_000, 400_000)
     rate = positives(built, random_keys(rng, trials, length=17)) / trials
     assert rate == pytest.approx(built.expected_fpr, abs=4 * math.sqrt(built.expected_fpr / trials))
     assert rate <= sizes.get("fpr", 1) * 1.1

@@ -19,7 +19,7 @@ from filters.compat_hashing import rocksdb_hash, xxph3_64
 from filters.rocksdb import Geometry
 from filters.rocksdb_forms import Form
 from filters.sizing_parameters import SizingParameter
-from tests.effort import examples
+from tests.effort import examples, once, spread, volume
 from tests.filters.cases import positives, random_keys
 from tests.filters.sstables import rocksdb_filters
 
@@ -198,8 +198,9 @@ def live_tables(
     return [each.read_bytes() for each in sorted(path.glob("*.sst"))]
 
 
+@once
 @pytest.mark.parametrize(
-    "bits_per_key", [1.0, 1.5, 5.0, 9.9, 10.0, 12.345, 16.0, 25.6, 50.5, 100.0]
+    "bits_per_key", spread([1.0, 1.5, 5.0, 9.9, 10.0, 12.345, 16.0, 25.6, 50.5, 100.0], 4, 10)
 )
 @pytest.mark.parametrize("count", [1, 2, 50, 1000])
 def test_filters_that_rocksdb_writes_now(
@@ -213,6 +214,7 @@ def test_filters_that_rocksdb_writes_now(
     assert all(kernel.RocksDBBloomFilter.from_bytes(data).might_contain_many(keys))
 
 
+@once
 def test_filters_of_many_keys_that_rocksdb_writes_now(
     kernel: ModuleType, tmp_path: Path, rng: random.Random
 ) -> None:
@@ -231,6 +233,7 @@ def test_keys_of_every_length_in_filters_that_rocksdb_writes_now(
     assert rocksdb_filters(table).filters == [built.to_bytes()]
 
 
+@once
 @pytest.mark.parametrize("lengths", [range(301), [65535]], ids=["short", "long"])
 def test_legacy_filters_that_rocksdb_writes_now(
     kernel: ModuleType, lengths: range | list[int], tmp_path: Path, rng: random.Random
@@ -497,6 +500,7 @@ def test_a_claim_of_many_lines_takes_no_memory(kernel: ModuleType) -> None:
 # ---- rates ----
 
 
+@once
 @pytest.mark.parametrize(
     ("count", "sizes"),
     [
@@ -513,7 +517,7 @@ def test_many_keys_pass_as_expected(
     kernel: ModuleType, count: int, sizes: dict[str, Any], rng: random.Random
 ) -> None:
     built = kernel.RocksDBBloomFilter.build(random_keys(rng, count), **sizes)
-    trials = 150_000
+    trials = volume(kernel, 75_000, 150_000, 600_000)
     rate = positives(built, random_keys(rng, trials, length=17)) / trials
     tolerance = max(4 * math.sqrt(rate * (1 - rate) / trials), 0.02 * rate)
     assert rate == pytest.approx(built.expected_fpr, abs=tolerance)
@@ -524,24 +528,27 @@ def test_many_keys_pass_as_expected(
         assert rate <= sizes["fpr"] * 1.05
 
 
+@once
 @pytest.mark.parametrize(("count", "bits_per_key"), [(20, 5), (51, 10), (60, 6), (150, 7)])
 def test_few_keys_pass_as_predicted(
     kernel: ModuleType, count: int, bits_per_key: int, rng: random.Random
 ) -> None:
     rates, expected = [], []
-    for _ in range(250):
+    filters = volume(kernel, 80, 250, 1000)
+    for _ in range(filters):
         keys = [rng.randbytes(17) for _ in range(count)]
         built = kernel.RocksDBBloomFilter.build(keys, bits_per_key=bits_per_key, num_probes=3)
         rates.append(positives(built, [rng.randbytes(19) for _ in range(600)]) / 600)
         expected.append(built.expected_fpr)
         geometry = Geometry(built.num_bits // 512, 3)
-    mean = sum(rates) / 250
-    error = math.sqrt(sum((rate - mean) ** 2 for rate in rates)) / 250
-    wanted = sum(expected) / 250
+    mean = sum(rates) / filters
+    error = math.sqrt(sum((rate - mean) ** 2 for rate in rates)) / filters
+    wanted = sum(expected) / filters
     assert mean == pytest.approx(wanted, abs=max(4 * error, 0.02 * wanted))
     assert wanted == pytest.approx(rocksdb.predicted_fpr(count, geometry), rel=0.03)
 
 
+@once
 @pytest.mark.parametrize("bits_per_key", [5, 10, 16])
 @pytest.mark.parametrize("count", [100, 20_000])
 def test_a_legacy_filter_knows_its_own_rate(

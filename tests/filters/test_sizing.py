@@ -11,6 +11,7 @@ import pytest
 
 from filters import occupancy, sizing
 from filters.families import FAMILIES
+from tests.effort import once
 from tests.filters.cases import Case, every_family, random_keys
 
 
@@ -62,6 +63,7 @@ def test_textbook_figures(family: str, size: dict[str, float], rate: float, bits
     assert sizing.bits_per_key(family, **size) == pytest.approx(bits, rel=0.01)
 
 
+@once
 @every_family
 @pytest.mark.parametrize("n", [1, 77, 5000])
 def test_the_predicted_size_is_the_built_one(
@@ -79,6 +81,7 @@ def test_the_predicted_size_is_the_built_one(
     assert sizing.stored_bits_per_key(case.family, n=n) == pytest.approx(stored, rel=exact)
 
 
+@once
 @every_family
 @pytest.mark.parametrize("n", [100, 3000, 30_000])
 def test_the_fill_tells_how_many_keys_there_are(
