@@ -13,6 +13,8 @@ pytest.register_assert_rewrite("policies.testing")
 import policies  # noqa: E402 - after the line above, so that policies.testing is rewritten
 from policies.builtin import BUILTIN  # noqa: E402
 from policies.registry import Registry  # noqa: E402
+from policies.testing import KEY_SETS  # noqa: E402
+from tests.effort import effort  # noqa: E402
 
 INSTALLED = Path(__file__).parent / "installed"
 sys.path.append(str(INSTALLED))
@@ -29,6 +31,25 @@ class Policy(FilterPolicy):
     def key_may_match(self, key, filter):
         return True
 """
+
+
+COMMON = ("no keys", "every length to 70", "unsorted repeats", "3000 sorted")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have a full run, and no quick one, prove the contract for every policy with all keys.
+
+    A quick run takes all keys for the first policy of a class, and the common ones for the others.
+    """
+    for item in items:
+        suite = getattr(item, "cls", None)
+        if not hasattr(suite, "policies") or not hasattr(item, "callspec"):
+            continue
+        given = item.callspec.params
+        of_another = given.get("policy") is not suite.policies[0]
+        if of_another and given.get("keys") not in [*map(KEY_SETS.get, COMMON), None]:
+            item.add_marker(effort("full"))
 
 
 class Site:
