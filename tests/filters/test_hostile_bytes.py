@@ -22,7 +22,7 @@ from tests.filters.cases import needs_native
 from tests.filters.hostile import Attack, corpus
 from tests.filters.stories import assert_alike, story
 
-INPUTS = by_effort(50, 6_000, 500_000)
+INPUTS = by_effort(50, 300, 500_000)
 MOST_MEMORY = 1 << 30
 
 every_family = pytest.mark.parametrize("family", FAMILIES)

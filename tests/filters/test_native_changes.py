@@ -73,7 +73,7 @@ def meanwhile(work: Callable[[], Any]) -> Iterator[None]:
 
 # ---- a filter that is added to ----
 
-WRITES = by_effort(60, 3_000, 100_000)
+WRITES = by_effort(60, 200, 100_000)
 
 
 @every_growing_family
@@ -126,7 +126,7 @@ def test_a_filter_that_grows_is_asked_in_every_form(
     cls = case.cls(kernel)
     known = random_keys(rng, 100)
     asked = packed(known * 5)
-    for _ in range(by_effort(3, 100, 4_000)):
+    for _ in range(by_effort(2, 6, 4_000)):
         built = cls.from_bytes(case.build(kernel, known, **secrets(case)).to_bytes())
         digests = cls.digests(seed=SEED)
         digests.add_many(known)
@@ -157,7 +157,7 @@ def test_whatever_is_scribbled_over_a_view_stays_within_it(case: Case, rng: rand
     """The page asks not to; who does gets nonsense."""
     cls = case.cls(twins()[1])
     keys = [rng.randbytes(length) for length in range(200)]
-    for _ in range(by_effort(6, 300, 20_000)):
+    for _ in range(by_effort(6, 20, 20_000)):
         memory = bytearray(cls.build(keys, **secrets(case)).to_bytes())
         viewed = cls.from_bytes(memoryview(memory).toreadonly())
         door = opened(viewed)
@@ -204,7 +204,7 @@ def test_a_native_door_outlives_its_filter_wherever_that_came_from(
         lambda built: pickle.loads(pickle.dumps(case.cls(python).from_bytes(built.to_bytes()))),
         lambda built: copy.deepcopy(copy.copy(built)),
     ]
-    for _ in range(by_effort(2, 60, 3_000)):
+    for _ in range(by_effort(2, 6, 3_000)):
         keys = [rng.randbytes(rng.randrange(40)) for _ in range(100)]
         for origin in origins:
             born = origin(cls.build(keys, **secrets(case)))

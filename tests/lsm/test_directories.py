@@ -311,7 +311,7 @@ def test_an_interruption_anywhere_leaves_a_database_or_what_was_there(
     make(tmp_path / "db")
     total = points(lambda: attempt(tmp_path / "db"))
     assert total > 30
-    for number in chosen(total, by_effort(25, 150, None), rng):
+    for number in chosen(total, by_effort(6, 25, None), rng):
         path = tmp_path / f"db{number}"
         make(path)
         before = contents(path)

@@ -144,7 +144,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("number", range(by_effort(1, 20, 1000)))
+@pytest.mark.parametrize("number", range(by_effort(1, 2, 1000)))
 @pytest.mark.parametrize("end", ENDS)
 def test_an_interpreter_ends_while_daemon_threads_are_at_work(
     end: str, number: int, tmp_path: Path, rng: random.Random
@@ -245,11 +245,11 @@ assert len(list(db)) <= len(sure) + count
 )
 
 
-@pytest.mark.parametrize("number", range(by_effort(2, 10, 200)))
+@pytest.mark.parametrize("number", range(by_effort(1, 3, 200)))
 def test_interruptions_from_the_keyboard_cost_no_later_write(
     number: int, tmp_path: Path, test_seed: int
 ) -> None:
-    said = said_by(CTRL_C, tmp_path / "db", test_seed, by_effort(40, 400, 2000))
+    said = said_by(CTRL_C, tmp_path / "db", test_seed, by_effort(40, 80, 2000))
     assert said.startswith("whole ")
 
 
@@ -277,7 +277,7 @@ except RuntimeError as error:
 LEAVES = {"exit": "sys.exit(7)", "at once": "os._exit(7)", "return": "return"}
 
 
-@pytest.mark.parametrize("number", range(by_effort(1, 20, 1000)))
+@pytest.mark.parametrize("number", range(by_effort(1, 2, 1000)))
 @pytest.mark.parametrize("leave", LEAVES)
 def test_a_handler_closes_in_the_middle_of_a_put(
     leave: str, number: int, tmp_path: Path, rng: random.Random
@@ -328,7 +328,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def test_a_handler_reads_in_the_middle_of_everything(tmp_path: Path, test_seed: int) -> None:
-    said = said_by(READ_BY_A_HANDLER, tmp_path / "db", test_seed, by_effort(60, 1000, 4000))
+    said = said_by(READ_BY_A_HANDLER, tmp_path / "db", test_seed, by_effort(60, 100, 4000))
     assert said == "whole 500\n"
 
 
@@ -369,11 +369,11 @@ assert len(dict(db)) == 51, sorted(dict(db))
 )
 
 
-@pytest.mark.parametrize("number", range(by_effort(2, 20, 200)))
+@pytest.mark.parametrize("number", range(by_effort(1, 3, 200)))
 def test_finalizers_write_in_the_middle_of_writes(
     number: int, tmp_path: Path, test_seed: int
 ) -> None:
-    said = said_by(FINALIZERS, tmp_path / "db", test_seed, by_effort(1000, 5000, 10_000))
+    said = said_by(FINALIZERS, tmp_path / "db", test_seed, by_effort(1000, 2000, 10_000))
     assert said == "whole 51\n"
 
 

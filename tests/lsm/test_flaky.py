@@ -168,7 +168,7 @@ def open_files_below(path: Path) -> list[str]:
     return [each for each in found if each.startswith(f"{path}{os.sep}")]
 
 
-@pytest.mark.parametrize("number", range(by_effort(6, 300, 6000)))
+@pytest.mark.parametrize("number", range(by_effort(3, 8, 6000)))
 @patient
 def test_a_database_lives_through_passing_failures(
     number: int, tmp_path: Path, rng: random.Random, caplog: pytest.LogCaptureFixture
@@ -327,7 +327,7 @@ print("went on", len(written) > 100)
 """
 
 
-@pytest.mark.parametrize("number", range(by_effort(1, 10, 200)))
+@pytest.mark.parametrize("number", range(by_effort(1, 2, 200)))
 def test_a_disk_that_is_really_full_loses_nothing(
     number: int, tmp_path: Path, test_seed: int
 ) -> None:

@@ -125,9 +125,9 @@ def _evolve(new: NewFile, level: int) -> NewFile:
 
 @pytest.mark.parametrize("what", FOUND)
 def test_what_was_found_once_is_found_no_more(what: str, rng: random.Random) -> None:
-    for seed in range(by_effort(2, 6, 30)):
+    for seed in range(by_effort(1, 2, 30)):
         files = FOUND[what](sound(seed))
-        for _ in range(by_effort(3, 10, 30)):
+        for _ in range(by_effort(2, 4, 30)):
             assert Life(files, rng).live() == []
 
 
@@ -197,8 +197,8 @@ def in_child(program: str) -> list[str]:
 
 def test_whatever_files_say_only_the_engines_own_errors_are_raised(test_seed: int) -> None:
     """Twenty lives in a second; each finding names its number: forged_life lives it again."""
-    count = by_effort(100, 10_000, 500_000)
-    at_once = by_effort(100, 500, 1000)
+    count = by_effort(50, 400, 500_000)
+    at_once = by_effort(50, 200, 1000)
     for first in range(0, count, at_once):
         seed = test_seed + first
         found = in_child(f"for line in forged_life.lives({seed}, 0, {at_once}): print(line)")

@@ -209,14 +209,14 @@ class Traffic:
 
     def fork(self, _name: int) -> None:
         """Fork again and again, between what the others do."""
-        for _ in range(by_effort(4, 40, 80)):
+        for _ in range(by_effort(2, 5, 80)):
             if not self.goes_on():
                 return
             until(functools.partial(self._is_behind, self.steps + 3))
             check_in_child(functools.partial(be_a_child, self.parent))
 
 
-@pytest.mark.parametrize("number", range(by_effort(1, 2, 50)))
+@pytest.mark.parametrize("number", range(by_effort(1, 1, 50)))
 @pytest.mark.parametrize("forking", [1, 3])
 @patient
 def test_a_child_that_is_forked_beside_busy_threads_is_refused_and_hangs_nowhere(
@@ -318,7 +318,7 @@ def test_a_fork_within_an_operation_disturbs_it_nowhere(
             crew.start(have_a_database, Path(f"{parent.path} of {os.getpid()}"))
         parent.leave()
 
-    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 15, 50), rng):
+    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 2, 50), rng):
         parent = Parent.made(tmp_path / f"at {number}")
         before(parent)
         outcome = interrupted_at(
@@ -347,7 +347,7 @@ def test_a_child_that_goes_on_with_an_operation_is_refused_and_touches_nothing(
     parent.
     """
     operation, before = OPERATIONS[name]
-    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(2, 30, 100), rng):
+    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 2, 100), rng):
         parent = Parent.made(tmp_path / f"at {number}")
         before(parent)
         twins = Twins()
@@ -474,5 +474,5 @@ print("whole")
 
 def test_the_end_of_a_childs_interpreter_harms_nothing(tmp_path: Path) -> None:
     """It collects the parent's database, or leaves it to the end."""
-    ran = fresh(ENDS, str(tmp_path / "db"), str(by_effort(8, 100, 2000)))
+    ran = fresh(ENDS, str(tmp_path / "db"), str(by_effort(8, 20, 2000)))
     assert (ran.stdout, ran.stderr, ran.returncode) == ("whole\n", "", 0)

@@ -109,7 +109,7 @@ def test_opening_reading_and_closing_in_a_loop_piles_up_nothing(tmp_path: Path) 
     filled(path).close()
     before = len(os.listdir("/proc/self/fd"))
     kept = []
-    for turn in range(by_effort(10, 200, 1000)):
+    for turn in range(by_effort(10, 20, 1000)):
         with lsm.DB(path, read_only=turn % 2 == 0) as db:
             assert db.get_many(KEYS[1:20]) == [key * 5 for key in KEYS[1:20]]
             kept = readers_of(db)
@@ -217,7 +217,7 @@ def test_an_opening_that_failed_gives_all_back(
     path = tmp_path / "db"
     filled(path, write_buffer_size=1 << 20).close()
     kept = []
-    for turn in range(by_effort(60, 1000, 4000)):
+    for turn in range(by_effort(40, 80, 4000)):
         storage = FlakyFileSystem(random.Random(turn), errors=[errno.EIO, errno.EMFILE])
         operations = ("create", "append", "sync", "sync_directory", "list", "exists", "read")
         storage.fail(0.15, [*operations, "rename", "size", "map"])

@@ -139,7 +139,7 @@ def check_caches(db: lsm.DB) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="no /proc to look at")
-@pytest.mark.parametrize("number", range(by_effort(1, 4, 200)))
+@pytest.mark.parametrize("number", range(by_effort(1, 2, 200)))
 @patient
 def test_overwriting_the_same_keys_takes_no_more_and_more(
     number: int, tmp_path: Path, rng: random.Random
@@ -149,7 +149,7 @@ def test_overwriting_the_same_keys_takes_no_more_and_more(
         holder = Holder(db, rng)
         overwrite(db, rng, 400)
         first = Size.of(db, path)
-        for _ in range(by_effort(4, 25, 50)):
+        for _ in range(by_effort(2, 4, 50)):
             for _ in range(4):
                 overwrite(db, rng, 60)
                 holder.take()
@@ -191,7 +191,7 @@ def test_readers_and_writers_that_come_and_go_leave_nothing(
         def come_and_go(seed: float) -> None:
             mine = random.Random(seed)
             holder = Holder(db, mine)
-            for _ in range(by_effort(6, 100, 500)):
+            for _ in range(by_effort(6, 10, 500)):
                 overwrite(db, mine, 10)
                 holder.take()
 

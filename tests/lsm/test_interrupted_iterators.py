@@ -23,8 +23,8 @@ from tests.lsm.simulated import SimulatedStorage
 
 Item = tuple[bytes, bytes]
 KEYS = 300
-ROUNDS = by_effort(2, 40, 1000)
-STEPS = by_effort(120, 400, 400)
+ROUNDS = by_effort(1, 3, 1000)
+STEPS = by_effort(120, 150, 400)
 
 
 class Moody:

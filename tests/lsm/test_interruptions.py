@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 import lsm
-from tests.effort import by_effort
+from tests.effort import by_effort, effort
 from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, chosen, interrupted_at, points
 from tests.lsm.patience import SECONDS, within
 
@@ -225,7 +225,7 @@ def test_an_exception_at_any_point_leaves_an_operation_done_or_not_done(
     name: str, error: Callable[[], BaseException], tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
-    some = by_effort(5, None if error is KeyboardInterrupt else 150, None)
+    some = by_effort(2, 10, None)
     for number in chosen(all_points(name, tmp_path / "db"), some, rng):
         path = tmp_path / f"at {number}"
 
@@ -271,14 +271,14 @@ WITHIN: dict[str, Do] = {
 }
 
 
-@pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
+@pytest.mark.parametrize("kind", [SIGNALS, pytest.param(INSTRUCTIONS, marks=effort("full"))])
 @pytest.mark.parametrize("inner", WITHIN)
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "close"])
 def test_an_operation_within_another_is_done_and_so_is_the_other(
     name: str, inner: str, kind: Kind, tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
-    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(2, 40, None), rng):
+    for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 3, None), rng):
         path = tmp_path / f"at {number}"
 
         def interrupted(number: int = number, path: Path = path) -> None:
@@ -304,7 +304,7 @@ def test_closing_within_an_operation_hangs_nothing_and_loses_nothing(
     name: str, tmp_path: Path, rng: random.Random
 ) -> None:
     operation, before = OPERATIONS[name]
-    for number in chosen(all_points(name, tmp_path / "db"), by_effort(2, 100, None), rng):
+    for number in chosen(all_points(name, tmp_path / "db"), by_effort(1, 5, None), rng):
         path = tmp_path / f"at {number}"
 
         def interrupted(number: int = number, path: Path = path) -> None:

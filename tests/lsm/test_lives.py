@@ -79,7 +79,7 @@ class Work:
     """How many batches the writers of one life have yet to write."""
 
     crew: Crew
-    left: int = by_effort(60, 600, 1500)
+    left: int = by_effort(60, 100, 1500)
 
     def goes_on(self) -> bool:
         """Whether there is something left; everybody else goes on as long as the writers do."""
@@ -141,7 +141,7 @@ def by_leveldb(path: Path, rng: random.Random) -> list[tuple[bytes, bytes]]:
         return found
 
 
-@pytest.mark.parametrize("number", range(by_effort(3, 40, 2000)))
+@pytest.mark.parametrize("number", range(by_effort(1, 4, 2000)))
 @pytest.mark.usefixtures("restless")
 @patient
 def test_every_reader_sees_whole_batches_in_every_life(

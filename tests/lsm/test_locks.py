@@ -181,7 +181,7 @@ def test_no_interruption_leaves_a_file_locked(path: str, system: str, shared: bo
         locks.acquire(path, shared=False).release()
 
 
-STRIDE = by_effort(5, 1, 1)
+STRIDE = by_effort(13, 5, 1)
 
 
 @only_linux

@@ -175,7 +175,7 @@ READS: dict[str, Callable[[Memtable, object], object]] = {
 
 @pytest.mark.parametrize("read", READS)
 def test_a_comparator_that_raises_once_costs_no_entry(read: str) -> None:
-    for failing in itertools.count(1, by_effort(7, 1, 1)):
+    for failing in itertools.count(1, by_effort(7, 3, 1)):
         compare = Raises()
         comparator = CustomComparator("raises", compare)
         memtable, entries = Memtable(comparator), []
@@ -204,7 +204,7 @@ def test_a_reader_within_another_finds_all_and_so_does_the_other() -> None:
         return [entry for chunk in memtable.ascending(b"100") for entry in chunk]
 
     expected = [b"%03d" % number for number in range(100, 300)]
-    for number in range(0, points(memtable.entries), by_effort(29, 3, 1)):
+    for number in range(0, points(memtable.entries), by_effort(29, 13, 1)):
         memtable._order = (SortedList(), 0)
         found: list[list[bytes]] = []
         outcome = interrupted_at(

@@ -119,7 +119,7 @@ def touched(chunks: Iterator[list[Entry]]) -> Iterator[list[Entry]]:
     return map(Touched, chunks)
 
 
-VERSIONS = by_effort(4000, 20_000, 200_000)
+VERSIONS = by_effort(4000, 10_000, 200_000)
 
 
 @BOTH

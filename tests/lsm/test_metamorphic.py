@@ -25,7 +25,7 @@ from lsm.options import LEVELS
 from lsm.tables import TableFile, open_table
 from policies import FilterPolicy, LevelPolicies
 from policies.config import Choice
-from tests.effort import by_effort
+from tests.effort import by_effort, spread
 from tests.lsm import odd_policies
 from tests.lsm.configurations import BUILT_IN, ODD, TINY, Configuration, random_configuration
 from tests.lsm.simulated import SimulatedStorage
@@ -258,7 +258,7 @@ def test_answers_are_the_same_under_any_policy(
     """The built-in ones, those that others wrote well and badly, and none."""
     operations = random_operations(rng, 300)
     expected = history(Configuration.of(policies.NoFilterPolicy()), operations, tmp_path)
-    for choice in BUILT_IN + ODD:
+    for choice in spread(BUILT_IN + ODD, 8):
         filters = LevelPolicies((Choice(*choice),) * LEVELS)
         configuration = Configuration.of(filters, **TINY)
         check_same(expected, configuration, operations, tmp_path, test_seed)

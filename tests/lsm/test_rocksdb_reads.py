@@ -16,6 +16,7 @@ import pytest
 import lsm
 import policies
 from lsm.stats import Counters
+from tests.effort import effort
 from tests.lsm.independent_table import parse
 
 rocksdict = pytest.importorskip("rocksdict")
@@ -118,7 +119,7 @@ def counted(path: Path, keys: Iterable[bytes]) -> Counters:
     return Counters(*(sum(column) for column in zip(*total, strict=True)))
 
 
-@pytest.mark.parametrize("compression", [None, "snappy"])
+@pytest.mark.parametrize("compression", [pytest.param(None, marks=effort("full")), "snappy"])
 @pytest.mark.parametrize(
     ("policy", "layout"),
     [

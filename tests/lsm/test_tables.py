@@ -26,7 +26,7 @@ from tests.lsm.crew import Crew
 from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, chosen, interrupted_at, points
 from tests.lsm.simulated import SimulatedStorage
 
-POINTS = by_effort(4, 200, None)
+POINTS = by_effort(2, 8, None)
 CLOSED = "^Database is closed$"
 WALKER_CLOSED = "^Database or iterator is closed$"
 
@@ -484,7 +484,7 @@ def test_a_table_is_opened_twice_and_kept_once(rng: random.Random) -> None:
         opened: list[OpenTable] = []
         shared = 0
         total = points(lambda: tables.open(placed.file))
-        for number in chosen(total, by_effort(100, None, None), rng):
+        for number in chosen(total, by_effort(50, 150, None), rng):
             tables.drop(placed.number)
             outcome = interrupted_at(
                 number,
@@ -510,7 +510,7 @@ def test_who_reads_while_it_is_closed_sees_that_it_is_closed(
     switching = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for trial in range(by_effort(4, 100, 2000)):
+        for trial in range(by_effort(4, 8, 2000)):
             db = filled(lsm.storage.FileSystem(), str(tmp_path / f"db{trial}"), **ROOM["little"])
             iterator, raw, snapshot = db.iterator(), db.raw_iterator(), db.snapshot()
             seen: list[str] = []
@@ -568,12 +568,12 @@ def test_threads_that_let_go_of_the_same_tables_do_not_meet(rng: random.Random) 
             tables = tables_of(db)
 
             def read(seed: int) -> None:
-                keys = random.Random(seed).choices(KEYS, k=by_effort(1500, 50_000, 500_000))
+                keys = random.Random(seed).choices(KEYS, k=by_effort(1500, 5000, 500_000))
                 for key in keys:
                     assert db.get(key) == CONTENTS[key]
 
             def drop() -> None:
-                for _ in range(by_effort(300, 10_000, 100_000)):
+                for _ in range(by_effort(300, 1000, 100_000)):
                     for opened in tables._all():
                         tables.drop(opened.file.number)
 

@@ -277,8 +277,16 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("held", ["nothing", "iterator", "snapshot", "batch", "prefixed"])
-@pytest.mark.parametrize("step", STEPS)
+HELD = ["nothing", "iterator", "snapshot", "batch", "prefixed"]
+
+
+@pytest.mark.parametrize(
+    ("step", "held"),
+    by_effort(
+        list(zip(STEPS, itertools.cycle(HELD), strict=False)),
+        *[list(itertools.product(STEPS, HELD))] * 2,
+    ),
+)
 @pytest.mark.usefixtures("no_collector")
 @patient
 def test_a_database_is_collected_in_its_own_background_thread(
@@ -344,7 +352,7 @@ def test_a_database_is_collected_while_its_thread_tells_of_its_work(
 # -- Closing -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("round", range(12))
+@pytest.mark.parametrize("round", range(by_effort(4, 12, 100)))
 @patient
 def test_a_write_beside_close_is_there_or_was_refused(
     round: int, tmp_path: Path, rng: random.Random
@@ -384,7 +392,7 @@ def test_closing_beside_threads_that_make_iterators(tmp_path: Path) -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for number in range(15):
+        for number in range(by_effort(5, 15, 100)):
             db = lsm.DB(tmp_path / str(number), create_if_missing=True)
             db.put(b"key", b"value")
             made: list[Any] = []

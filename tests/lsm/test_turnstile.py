@@ -46,7 +46,7 @@ def test_those_who_did_not_have_to_wait_leave_nothing_behind() -> None:
 
 @patient
 def test_an_interrupted_turn_holds_up_nobody_for_good() -> None:
-    for number in range(0, points(_turned), by_effort(9, 1, 1)):
+    for number in range(0, points(_turned), by_effort(17, 5, 1)):
         turnstile = Turnstile()
         tickets = [turnstile.ticket() for _ in range(3)]
         interrupted_at(number, turnstile.turn)
