@@ -27,6 +27,7 @@ from benchmarks.rows import FAILED, INFORMATION, MET, MISSED, NOT_MEASURED, Row
 from benchmarks.subjects import Subject, built_and_checked, check_rate, ours
 from filters import kernels as filter_kernels
 from filters.errors import KernelUnavailableError
+from tests.effort import by_effort
 
 ROOT = Path(__file__).parents[2]
 TINY = Settings(
@@ -175,6 +176,8 @@ def test_a_share_that_cannot_be_is_refused() -> None:
 @needs_native
 def test_every_row_runs_and_is_shown(settings: Settings, tmp_path: Path) -> None:
     units = PART.units(settings)
+    of_each_group = list({unit.row.group: unit for unit in units}.values())
+    units = by_effort(of_each_group, units, units)
     with PART.bench(settings, tmp_path) as bench:
         rows = [row for unit in units for row in unit.run(bench)]
     assert [row.id for row in rows] == [unit.key for unit in units]
