@@ -14,7 +14,7 @@ from typing import Any
 import lsm
 from lsm.compaction import Beneath, write_table
 from lsm.disk.edit import Edit
-from lsm.disk.keys import PUT, Entry, rank
+from lsm.disk.keys import PUT, Entry, rank_of
 from lsm.options import LEVELS, TIB
 from lsm.store import Store
 
@@ -85,14 +85,14 @@ def _place(store: Store, level: int, pairs: Sequence[Pair]) -> None:
     installer, edit = store.installer, Edit()
     assert store.view is not None
     version, first = store.view.version, store.last_visible + 1
-    entries = [(key, rank(first + at, PUT), value) for at, (key, value) in enumerate(pairs)]
+    entries = [(key, rank_of(first + at, PUT), value) for at, (key, value) in enumerate(pairs)]
     beneath = Beneath(version, level)
     outputs = [
         write_table(installer.workshop, installer.new_number(), level, some, beneath, "compaction")
         for some in _cut(entries, store.options.max_file_size)
     ]
     files = installer.add(edit, level, outputs)
-    store.visible = rank(first + len(entries) - 1)
+    store.visible = rank_of(first + len(entries) - 1)
     installer.install(edit, files)
 
 

@@ -216,11 +216,11 @@ class Background:
                 self._manual.popleft()
                 manual.is_done = True
             return
-        oldest = store.oldest_sequence()
+        oldest_snapshot = store.oldest_snapshot()
         if manual is None and plan.is_move(store.options):
             self._move(plan)
         else:
-            self._rewrite(plan, oldest, start)
+            self._rewrite(plan, oldest_snapshot, start)
         self._compacting = False
         if manual is not None:
             manual.low = max(table.high for table in plan.upper)
@@ -244,10 +244,10 @@ class Background:
         self._store.installer.install(edit, [table.file])
         self._store.work.moves += 1
 
-    def _rewrite(self, plan: Plan, oldest: int, start: float) -> None:
+    def _rewrite(self, plan: Plan, oldest_snapshot: int, start: float) -> None:
         """Merge a plan's tables into new ones a level deeper."""
         store, level = self._store, plan.level + 1
-        outputs = compaction.run(self._job(plan, oldest))
+        outputs = compaction.run(self._job(plan, oldest_snapshot))
         edit = _edit_of(plan)
         files = store.installer.add(edit, level, outputs)
         store.installer.install(edit, files)
@@ -259,7 +259,7 @@ class Background:
         store.work.compactions += 1
         store.work.compaction_seconds += seconds
 
-    def _job(self, plan: Plan, oldest: int) -> Job:
+    def _job(self, plan: Plan, oldest_snapshot: int) -> Job:
         store, level = self._store, plan.level + 1
         upper = [table.file for table in plan.upper]
         # Tables of level 0 overlap, so that each is a run of its own.
@@ -271,7 +271,7 @@ class Background:
             beneath=Beneath(plan.version, level),
             grandparents=[(table.high, table.size) for table in plan.grandparents],
             overlap_limit=picking.GRANDPARENT_FACTOR * store.options.max_file_size,
-            oldest_sequence=oldest,
+            oldest_snapshot=oldest_snapshot,
             should_stop=lambda: store.closed_by is not None,
         )
 

@@ -15,7 +15,7 @@ import attrs
 
 from lsm.disk import filenames
 from lsm.disk.filter_blocks import FilterPlan
-from lsm.disk.keys import Entry, rank
+from lsm.disk.keys import Entry, rank_of
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import IOError
 from lsm.kernels.python import merge
@@ -50,7 +50,8 @@ class Job:
 
     ``runs`` are tables in order, newer runs and older ones alike. ``beneath`` are the bounds of
     the tables on each deeper level, ``grandparents`` those of the level after the output's with
-    their sizes. Versions that no snapshot from ``oldest_sequence`` on can see are left out.
+    their sizes. Versions that are superseded for every snapshot from ``oldest_snapshot`` on are
+    left out.
     """
 
     workshop: Workshop
@@ -59,7 +60,7 @@ class Job:
     beneath: Beneath
     grandparents: Sequence[tuple[OrderedKey, int]]
     overlap_limit: int
-    oldest_sequence: int
+    oldest_snapshot: int
     should_stop: Callable[[], bool]
 
 
@@ -138,18 +139,18 @@ def _chunks(job: Job, tables: Iterable[TableFile]) -> Iterator[list[Entry]]:
 
 def _survivors(job: Job, window: list[Entry]) -> list[Entry]:
     """The entries that somebody may still see."""
-    horizon = rank(job.oldest_sequence)
+    horizon = rank_of(job.oldest_snapshot)
     kept, last, settled = [], None, False
     for entry in window:
-        key, version, _ = entry
+        key, rank, _ = entry
         if key == last:
             if settled:
                 continue
         else:
             last, settled = key, False
-        if version >= horizon:  # all that is older is hidden behind this one, for everybody
+        if rank >= horizon:  # all that is older is hidden behind this one, for everybody
             settled = True
-            if not version & 1 and not job.beneath.has(key, key):
+            if not rank & 1 and not job.beneath.has(key, key):
                 continue  # a tombstone with nothing left to hide
         kept.append(entry)
     return kept
@@ -248,4 +249,4 @@ def _unwrapped(workshop: Workshop, entries: list[Entry]) -> list[Entry]:
     if workshop.format.comparator.wrap is None:
         return entries
     unwrap = workshop.format.comparator.unwrap
-    return [(unwrap(key), version, value) for key, version, value in entries]
+    return [(unwrap(key), rank, value) for key, rank, value in entries]

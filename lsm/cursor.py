@@ -31,11 +31,11 @@ _SEEN = Edge(None, False)
 
 @attrs.frozen
 class Source:
-    """What a cursor reads: a view as of a rank, between bounds; None is no bound."""
+    """What a cursor reads: a view at a read rank, between bounds; None is no bound."""
 
     view: View
     tables: Tables
-    oldest: int
+    read_rank: int
     fill_cache: bool = True
     low: Edge | None = None
     high: Edge | None = None
@@ -135,7 +135,7 @@ class Cursor:
             entries = next(walk, None)
             if entries is None:
                 break
-            keys, values = visible(entries, source.oldest)
+            keys, values = visible(entries, source.read_rank)
             begin = 0 if edge is None else _first_from(keys, edge)
             end = len(keys) if source.high is None else _end_at(keys, source.high)
             last = entries[-1][0]
@@ -159,7 +159,7 @@ class Cursor:
             entries = next(walk, None)
             if entries is None:
                 break
-            keys, values = visible(entries, source.oldest)
+            keys, values = visible(entries, source.read_rank)
             begin = 0 if source.low is None else _first_from(keys, source.low)
             end = len(keys) if edge is None else _end_at(keys, edge)
             first = entries[0][0]
@@ -186,16 +186,16 @@ class Closed(Cursor):
 CLOSED = Closed()
 
 
-def visible(window: list[Entry], oldest: int) -> tuple[list[OrderedKey], list[bytes]]:
-    """The keys that have a value as of a rank, and these values."""
+def visible(window: list[Entry], read_rank: int) -> tuple[list[OrderedKey], list[bytes]]:
+    """The keys that have a value at a read rank, and these values."""
     keys: list[OrderedKey] = []
     values = []
     last = None
-    for key, version, value in window:
-        if version < oldest or key == last:
+    for key, rank, value in window:
+        if rank < read_rank or key == last:
             continue
         last = key
-        if version & 1:
+        if rank & 1:
             keys.append(key)
             values.append(value)
     return keys, values

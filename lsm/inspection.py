@@ -116,16 +116,16 @@ def might_contain(store: Store, key: bytes) -> bool:
 
 def explain(store: Store, key: bytes) -> Explanation:
     """The steps of a lookup; nothing is counted."""
-    view, ordered, oldest = _view(store), _ordered(store, key), store.visible
+    view, ordered, read_rank = _view(store), _ordered(store, key), store.visible
     steps: list[Step] = []
     for at, memtable in enumerate(view.memtables):
-        entry = memtable.find(ordered, oldest)
+        entry = memtable.find(ordered, read_rank)
         name = "memtable" if at == 0 else "memtable that is being flushed"
         steps.append(Step(name, _outcome(entry)))
         if entry is not None:
             return Explanation(key, is_put(entry[1]), tuple(steps))
     for placed in _candidates(view.version, ordered):
-        step, entry = _explain_table(store, placed, ordered, key, oldest)
+        step, entry = _explain_table(store, placed, ordered, key, read_rank)
         steps.append(step)
         if entry is not None:
             return Explanation(key, is_put(entry[1]), tuple(steps))
@@ -135,7 +135,7 @@ def explain(store: Store, key: bytes) -> Explanation:
 
 
 def _explain_table(
-    store: Store, placed: PlacedTable, ordered: OrderedKey, key: bytes, oldest: int
+    store: Store, placed: PlacedTable, ordered: OrderedKey, key: bytes, read_rank: int
 ) -> tuple[Step, Any]:
     opened, loaded = _opened(store, placed)
     where = f"level {placed.level}, table {placed.number}"
@@ -144,10 +144,10 @@ def _explain_table(
     said = _filter_says(store, placed, ordered, key)
     if said is False:
         return Step(where, f"{about} says no", placed.level, placed.number), None
-    number = opened.table.block_for(ordered, oldest)
+    number = opened.table.block_for(ordered, read_rank)
     if number == len(opened.blocks):
         return Step(where, f"{about}, no block", placed.level, placed.number), None
-    entry = store.tables.block(opened, number, fill_cache=False).find(ordered, oldest)
+    entry = store.tables.block(opened, number, fill_cache=False).find(ordered, read_rank)
     if entry is not None and entry[0] != ordered:
         entry = None
     about = f"{about} says maybe" if said else about

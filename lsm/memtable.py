@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sortedcontainers import SortedList
 
 from lsm.comparator import Comparator, OrderedKey
-from lsm.disk.keys import NEWEST, PUT, Entry, rank
+from lsm.disk.keys import NEWEST, PUT, Entry, rank_of
 from lsm.steps import Step, take
 
 if TYPE_CHECKING:
@@ -70,16 +70,16 @@ class Memtable:
         self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]
     ) -> list[Entry]:
         """The entries of operations under ascending sequence numbers; a value of None deletes."""
-        version = rank(sequence, PUT)
+        rank = rank_of(sequence, PUT)
         if self._wrap is not None:
             operations = [(self._wrap(key), value) for key, value in operations]
         entries: list[Entry] = []
         for key, value in operations:
             if value is None:
-                entries.append((key, version + PUT, b""))
+                entries.append((key, rank + PUT, b""))
             else:
-                entries.append((key, version, value))
-            version -= _SEQUENCE_STEP
+                entries.append((key, rank, value))
+            rank -= _SEQUENCE_STEP
         return entries
 
     def steps(self, entries: list[Entry]) -> tuple[Step, ...]:
@@ -103,21 +103,21 @@ class Memtable:
         added = size + _ENTRY_BYTES * count
         self.size += added
 
-    def find(self, key: OrderedKey, oldest: int) -> Entry | None:
-        """The key's newest version whose rank is this or higher, tombstones included."""
+    def find(self, key: OrderedKey, read_rank: int) -> Entry | None:
+        """The key's newest version that is visible at a read rank, tombstones included."""
         if self._wrap is None:
             entry = self._newest.get(key)
-            if entry is None or entry[1] >= oldest:
+            if entry is None or entry[1] >= read_rank:
                 return entry
-        return self._ask(partial(_first_from, key, oldest))
+        return self._ask(partial(_first_from, key, read_rank))
 
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries from a key on, or from the first one."""
         bound: tuple[Any, ...] = () if start is None else (start, NEWEST)
         while chunk := self._ask(partial(_chunk_from, bound)):
             yield chunk
-            key, version, _ = chunk[-1]
-            bound = (key, version + 1)
+            key, rank, _ = chunk[-1]
+            bound = (key, rank + 1)
 
     def descending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries up to a key, or to the last one; the last chunk first."""
@@ -147,8 +147,8 @@ class Memtable:
             return found
 
 
-def _first_from(key: OrderedKey, oldest: int, entries: SortedList[Entry]) -> Entry | None:
-    at = entries.bisect_left((key, oldest))
+def _first_from(key: OrderedKey, read_rank: int, entries: SortedList[Entry]) -> Entry | None:
+    at = entries.bisect_left((key, read_rank))
     return entries[at] if at < len(entries) and entries[at][0] == key else None
 
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from lsm.store import Store
 
 
-def get(store: Store, key: bytes, default: Any, oldest: int | None, fill_cache: bool = True) -> Any:
-    """A key's value as of a rank, or as of now; the default if it has none."""
-    # The view before the rank: what a compaction drops may be visible to an older rank only.
+def get(
+    store: Store, key: bytes, default: Any, read_rank: int | None, fill_cache: bool = True
+) -> Any:
+    """A key's value at a read rank, or as of now; the default if it has none."""
+    # The view before the read rank: what a compaction drops may be visible to an older one only.
     view = store.view
     if view is None:
         raise store.closed_error()
@@ -32,37 +34,37 @@ def get(store: Store, key: bytes, default: Any, oldest: int | None, fill_cache: 
         store.tables,
         key,
         key if wrap is None else wrap(key),
-        store.visible if oldest is None else oldest,
+        store.visible if read_rank is None else read_rank,
         fill_cache,
     )
     return entry[2] if entry is not None and entry[1] & 1 else default
 
 
 def get_many(
-    store: Store, keys: Iterable[Buffer], default: Any, oldest: int | None, prefix: bytes
+    store: Store, keys: Iterable[Buffer], default: Any, read_rank: int | None, prefix: bytes
 ) -> list[Any]:
     """The values of many keys, all as of one moment."""
     view = store.view
     if view is None:
         raise store.closed_error()
-    oldest = store.visible if oldest is None else oldest
+    read_rank = store.visible if read_rank is None else read_rank
     wrap, tables, find = store.comparator.wrap, store.tables, point_lookup.find
     values = []
     for key in keys:
         whole = prefix + key_bytes("key", key)
         ordered = whole if wrap is None else wrap(whole)
-        entry = find(view, tables, whole, ordered, oldest, True)
+        entry = find(view, tables, whole, ordered, read_rank, True)
         values.append(entry[2] if entry is not None and entry[1] & 1 else default)
     return values
 
 
 @attrs.frozen
 class Reading:
-    """What there is to read: keys with a prefix, as of a rank or of now."""
+    """What there is to read: keys with a prefix, at a read rank or as of now."""
 
     store: Store
     prefix: bytes | None
-    oldest: int | None
+    read_rank: int | None
     keep: object
     """What has to stay alive as long as somebody reads."""
 
@@ -160,7 +162,7 @@ def _walk(
         _edge(store, span.stop, span.include_stop),
     )
     walker = Iterator(
-        _source(store, reading.oldest, fill_cache, *edges),
+        _source(store, reading.read_rank, fill_cache, *edges),
         store.comparator,
         reading.prefix or b"",
         reading.keep,
@@ -174,7 +176,7 @@ def _walk(
 
 def raw_iterator(
     store: Store,
-    oldest: int | None,
+    read_rank: int | None,
     keep: object,
     *,
     verify_checksums: bool | None = False,
@@ -184,18 +186,18 @@ def raw_iterator(
     flag("verify_checksums", verify_checksums)
     fill = flag("fill_cache", fill_cache)
     store.check_open(WALKER_CLOSED)
-    walker = RawIterator(_source(store, oldest, fill, None, None), store.comparator, b"", keep)
+    walker = RawIterator(_source(store, read_rank, fill, None, None), store.comparator, b"", keep)
     store.add_walker(walker)
     return walker
 
 
 def _source(
-    store: Store, oldest: int | None, fill_cache: bool, low: Edge | None, high: Edge | None
+    store: Store, read_rank: int | None, fill_cache: bool, low: Edge | None, high: Edge | None
 ) -> Source:
     view = store.view
     if view is None:
         raise store.closed_error(WALKER_CLOSED)
-    rank = store.visible if oldest is None else oldest
+    rank = store.visible if read_rank is None else read_rank
     return Source(view, store.tables, rank, fill_cache, low, high)
 
 

@@ -153,7 +153,7 @@ class _Examined:
             self.first = entries[0][:2]
         self.last = entries[-1][:2]
         self.count += len(entries)
-        self.newest = max(self.newest, sequence_of(min(version for _, version, _ in entries)))
+        self.newest = max(self.newest, sequence_of(min(rank for _, rank, _ in entries)))
 
 
 class _Anything(Beneath):
@@ -467,7 +467,7 @@ class Repair:
             for table in run:
                 place: Any = places[table.number]
                 for entries in self._entries(table):
-                    yield [(key, version, place) for key, version, _ in entries]
+                    yield [(key, rank, place) for key, rank, _ in entries]
 
         for window in merge.ascending(tagged(run) for run in _runs(chain.from_iterable(rows))):
             newest: Any = None
@@ -493,7 +493,7 @@ class Repair:
                 beneath=self._beneath,
                 grandparents=(),
                 overlap_limit=0,
-                oldest_sequence=MAX_SEQUENCE,
+                oldest_snapshot=MAX_SEQUENCE,
                 should_stop=lambda: False,
             )
         )
@@ -528,8 +528,8 @@ class Repair:
         )
 
     def _bound(self, internal: bytes) -> Bound:
-        key, version = unpack(internal)
-        return (key if self._comparator.wrap is None else self._comparator.wrap(key)), version
+        key, rank = unpack(internal)
+        return (key if self._comparator.wrap is None else self._comparator.wrap(key)), rank
 
     def _new_number(self) -> int:
         number = self._manifest.new_file_number()
@@ -551,7 +551,7 @@ class Repair:
                 table.level or 0,
                 table.number,
                 table.size,
-                *(pack(unwrap(key), version) for key, version in (table.first, table.last)),
+                *(pack(unwrap(key), rank) for key, rank in (table.first, table.last)),
             )
             for table in found
         ]

@@ -108,7 +108,7 @@ class Scan:
                 other[:2] < one[:2] for one, other in pairwise(entries)
             ):
                 raise CorruptionError("its keys do not ascend")
-            if not {-version & 0xFF for _, version, _ in entries} <= {DELETE, PUT}:
+            if not {-rank & 0xFF for _, rank, _ in entries} <= {DELETE, PUT}:
                 raise CorruptionError("it has versions of an unknown kind")
             first, before = first or entries[0][:2], entries[-1][:2]
         if first is None or before is None:

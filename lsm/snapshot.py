@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lsm import reading
 from lsm.arguments import flag, key_bytes
-from lsm.disk.keys import rank
+from lsm.disk.keys import rank_of
 from lsm.reading import Ranges, Reading
 from lsm.store import SNAPSHOT_CLOSED
 
@@ -25,14 +25,14 @@ class Snapshot(Ranges):
     let go of it. Iterators made from it stay as they are.
     """
 
-    __slots__ = ("__weakref__", "_keep", "_oldest", "_prefix", "_store")
+    __slots__ = ("__weakref__", "_keep", "_prefix", "_read_rank", "_store")
 
     def __init__(self, store: Store, prefix: bytes | None, keep: object):
         store.check_open("Cannot operate on closed LevelDB database")
         self._store: Store | None = store
         self._keep: object = keep
         self._prefix = prefix
-        self._oldest = rank(store.take_snapshot(self))
+        self._read_rank = rank_of(store.take_snapshot(self))
 
     def get(
         self,
@@ -46,11 +46,11 @@ class Snapshot(Ranges):
         whole = (self._prefix or b"") + key_bytes("key", key)
         flag("verify_checksums", verify_checksums)
         fill = flag("fill_cache", fill_cache)
-        return reading.get(self._open(), whole, default, self._oldest, fill)
+        return reading.get(self._open(), whole, default, self._read_rank, fill)
 
     def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
         """The values of many keys at that moment, in order."""
-        return reading.get_many(self._open(), keys, default, self._oldest, self._prefix or b"")
+        return reading.get_many(self._open(), keys, default, self._read_rank, self._prefix or b"")
 
     def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None
@@ -61,14 +61,14 @@ class Snapshot(Ranges):
         """A raw iterator, over the whole database as in plyvel, prefixed or not."""
         return reading.raw_iterator(
             self._open(),
-            self._oldest,
+            self._read_rank,
             self._keep,
             verify_checksums=verify_checksums,
             fill_cache=fill_cache,
         )
 
     def _reading(self) -> Reading:
-        return Reading(self._open(), self._prefix, self._oldest, self._keep)
+        return Reading(self._open(), self._prefix, self._read_rank, self._keep)
 
     def close(self) -> None:
         """Let go of the moment; every further use but this one is a RuntimeError."""

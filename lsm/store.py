@@ -18,7 +18,7 @@ from lsm import compaction, recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
 from lsm.compaction import Beneath
 from lsm.disk.edit import Edit
-from lsm.disk.keys import rank, sequence_of
+from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
@@ -83,7 +83,7 @@ class Store:
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = Tables(storage, directory, options, comparator)
         self.view: View | None = View((Memtable(comparator),), self.manifest.current)
-        self.visible = rank(0)
+        self.visible = rank_of(0)
         self.writer = Writer(self)
         self.installer = Installer(self, policies)
         self.background = Background(self)
@@ -121,7 +121,7 @@ class Store:
             flush=flush,
         )
         self.losses = replayed.losses
-        self.visible = rank(replayed.last_sequence)
+        self.visible = rank_of(replayed.last_sequence)
         memtable = replayed.memtable
         if not self.read_only:
             if memtable:
@@ -272,8 +272,8 @@ class Store:
         """Let go of a snapshot; once released, do nothing."""
         self._snapshots.pop(weakref.ref(holder), None)
 
-    def oldest_sequence(self) -> int:
-        """The oldest sequence number that somebody may still ask for."""
+    def oldest_snapshot(self) -> int:
+        """The sequence number of the oldest snapshot; the visible one where there is none."""
         visible = self.last_visible  # before the snapshots: one that is taken now sees no less
         # Their numbers only: a copy of the references would outlive those that are released.
         return min([visible, *list(self._snapshots.values())])

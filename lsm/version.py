@@ -42,10 +42,12 @@ class PlacedTable:
 
         CorruptionError if it ends before it begins.
         """
-        (low, newest), (high, oldest) = unpack(smallest), unpack(largest)
+        (low, first_rank), (high, last_rank) = unpack(smallest), unpack(largest)
         if comparator.wrap is not None:
             low, high = comparator.wrap(low), comparator.wrap(high)
-        placed = cls(level, file, smallest, largest, low, high, (low, newest), (high, oldest))
+        placed = cls(
+            level, file, smallest, largest, low, high, (low, first_rank), (high, last_rank)
+        )
         if placed.last < placed.first:
             raise CorruptionError(
                 f"table {file.number} of level {level} would begin at {_shown(smallest)} and end "

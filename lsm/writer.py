@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm.disk.keys import MAX_SEQUENCE, rank, sequence_of
+from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.log_encoding import encode_batch
 from lsm.memtable import Memtable
@@ -296,7 +296,7 @@ class Writer:
         entries = memtable.prepare(sequence, operations)
         placed = log.place(encode_batch(sequence, operations))
         commit = Commit(
-            group, memtable, log, placed, entries, visible, rank(last), group[0].sync, size
+            group, memtable, log, placed, entries, visible, rank_of(last), group[0].sync, size
         )
         commit.steps = self._steps(commit, *memtable.steps(entries))
         memtable.grow(len(entries), size)

@@ -2,7 +2,8 @@
 
 On disk the version is a u64 behind the key, ``sequence << 8 | kind``. In memory it is a **rank**,
 minus that number: ascending order of (key, rank) is then the order of the files, keys ascending and
-of each key the newest version first. An **entry** is ``(key, rank, value)``.
+of each key the newest version first. An **entry** is ``(key, rank, value)``. A reader sees the
+first version of a key whose rank is its **read rank** or higher: that of its snapshot.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ VERSION_BYTES = VERSION.size
 Entry: TypeAlias = tuple[Any, int, bytes]
 
 
-def rank(sequence: int, kind: int = 0xFF) -> int:
-    """The rank of a version; without a kind, one that sorts before all of this sequence number."""
+def rank_of(sequence: int, kind: int = 0xFF) -> int:
+    """The rank of a version; without a kind, the read rank of a snapshot at this number."""
     return -(sequence << 8 | kind)
 
 

@@ -10,7 +10,7 @@ import attrs
 from lsm.disk import compression
 from lsm.disk.checksum import crc32c, mask
 from lsm.disk.footer import Footer, Handle
-from lsm.disk.keys import MAX_SEQUENCE, PUT, Entry, rank, unpack
+from lsm.disk.keys import MAX_SEQUENCE, PUT, Entry, rank_of, unpack
 from lsm.disk.keys import pack as pack_key
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Keys of which nearly all is shared, or shrinks, are the only ones that come to more.
 _KEYS_TO_FILE = 16
 
-_SEEK_RANK = rank(MAX_SEQUENCE, PUT)
+_SEEK_RANK = rank_of(MAX_SEQUENCE, PUT)
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,7 @@ from lsm.comparator import BYTEWISE
 from lsm.disk.compression import RAW, SNAPPY, ZSTD
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filter_blocks import FilterPlan
-from lsm.disk.keys import DELETE, PUT, Entry, rank
+from lsm.disk.keys import DELETE, PUT, Entry, rank_of
 from lsm.disk.log import LogWriter
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.kernels.python.log_encoding import encode_batch
@@ -48,7 +48,7 @@ class GoldenTable:
     def entries(self) -> list[Entry]:
         """What is in it, in order."""
         return [
-            (key, rank(sequence, DELETE if value is None else PUT), value or b"")
+            (key, rank_of(sequence, DELETE if value is None else PUT), value or b"")
             for key in sorted(self.versions)
             for sequence, value in sorted(self.versions[key], reverse=True)
         ]
@@ -211,7 +211,7 @@ def new_file(path: Path, table: GoldenTable, number: int) -> NewFile:
     """How the manifest names a table."""
     entries = table.entries
     smallest, largest = (
-        key + (-version).to_bytes(8, "little") for key, version, _ in (entries[0], entries[-1])
+        key + (-rank).to_bytes(8, "little") for key, rank, _ in (entries[0], entries[-1])
     )
     return NewFile(table.level, number, path.stat().st_size, smallest, largest)
 

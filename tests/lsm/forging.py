@@ -18,7 +18,7 @@ from xxhash import xxh3_64_intdigest
 import policies
 from lsm.comparator import BYTEWISE
 from lsm.disk.edit import Edit, NewFile
-from lsm.disk.keys import PUT, pack, rank
+from lsm.disk.keys import PUT, pack, rank_of
 from lsm.disk.log import LogReader, LogWriter
 from lsm.options import LEVELS
 from policies import LevelPolicies
@@ -157,7 +157,7 @@ def with_table(files: Files, name: str, data: bytes) -> Files:
 
 def database_of(data: bytes, low: bytes, high: bytes, *, level: int = 1) -> Files:
     """A database of one table, with keys from one user key to another."""
-    new = NewFile(level, 5, len(data), pack(low, rank(99, PUT)), pack(high, rank(0, 0)))
+    new = NewFile(level, 5, len(data), pack(low, rank_of(99, PUT)), pack(high, rank_of(0, 0)))
     edit = Edit(
         comparator=BYTEWISE.name, log_number=0, next_file_number=7, last_sequence=99, added=[new]
     )

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from lsm.comparator import BYTEWISE, Comparator
-from lsm.disk.keys import PUT, pack, rank
+from lsm.disk.keys import PUT, pack, rank_of
 from lsm.options import LEVELS
 from lsm.tables import TableFile
 from lsm.version import PlacedTable, Version
@@ -25,7 +25,7 @@ def table(
     comparator: Comparator = BYTEWISE,
 ) -> PlacedTable:
     """A table from a key to a key."""
-    smallest, largest = pack(low, rank(newest, PUT)), pack(high, rank(oldest, PUT))
+    smallest, largest = pack(low, rank_of(newest, PUT)), pack(high, rank_of(oldest, PUT))
     return PlacedTable.at(level, TableFile(number, size), smallest, largest, comparator)
 
 

@@ -10,7 +10,7 @@ import pytest
 import lsm
 from lsm.comparator import BYTEWISE
 from lsm.cursor import Cursor, Edge, Source, visible
-from lsm.disk.keys import DELETE, PUT, rank
+from lsm.disk.keys import DELETE, PUT, rank_of
 from lsm.memtable import Memtable
 from lsm.options import Options
 from lsm.tables import Tables
@@ -66,7 +66,7 @@ def test_windows_on_both_sides_are_the_list(rng: random.Random) -> None:
             if value is not None and within(key, low, high)
         )
         tables = Tables(SimulatedStorage(), "db", Options(), BYTEWISE)
-        source = Source(View(held, Version.empty()), tables, rank(oldest), True, low, high)
+        source = Source(View(held, Version.empty()), tables, rank_of(oldest), True, low, high)
         walk(Cursor(source), entries, rng)
 
 
@@ -106,7 +106,7 @@ def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Rand
     for _ in range(30):
         held, written = memtables(rng, 2)
         tables = Tables(SimulatedStorage(), "db", Options(), BYTEWISE)
-        cursor = Cursor(Source(View(held, Version.empty()), tables, rank(len(written) + 1)))
+        cursor = Cursor(Source(View(held, Version.empty()), tables, rank_of(len(written) + 1)))
         cursor.window = cursor.place_of(b"%02d" % rng.randrange(60))
         for _ in range(12):
             step = rng.choice((cursor.right_of, cursor.left_of))
@@ -124,10 +124,10 @@ def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Rand
 
 def test_what_is_visible_depends_on_the_rank() -> None:
     window = [
-        (b"a", rank(9, PUT), b"nine"),
-        (b"a", rank(4, DELETE), b""),
-        (b"a", rank(2, PUT), b"two"),
-        (b"b", rank(3, PUT), b"three"),
+        (b"a", rank_of(9, PUT), b"nine"),
+        (b"a", rank_of(4, DELETE), b""),
+        (b"a", rank_of(2, PUT), b"two"),
+        (b"b", rank_of(3, PUT), b"three"),
     ]
     expected: dict[int, list[Item]] = {
         1: [],
@@ -137,7 +137,7 @@ def test_what_is_visible_depends_on_the_rank() -> None:
         9: [(b"a", b"nine"), (b"b", b"three")],
     }
     for sequence, entries in expected.items():
-        keys, values = visible(window, rank(sequence))
+        keys, values = visible(window, rank_of(sequence))
         assert list(zip(keys, values, strict=True)) == entries
 
 

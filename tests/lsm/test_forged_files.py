@@ -16,7 +16,7 @@ import pytest
 
 import lsm
 from lsm.disk.edit import Edit, NewFile
-from lsm.disk.keys import MAX_SEQUENCE, PUT, pack, rank
+from lsm.disk.keys import MAX_SEQUENCE, PUT, pack, rank_of
 from tests.effort import by_effort
 from tests.lsm.forged_life import Life, sound
 from tests.lsm.forging import (
@@ -89,8 +89,11 @@ def deep_properties(parts: Parts) -> None:
     parts.meta = [(n, contents if n == b"lsm.properties" else c) for n, c in parts.meta]
 
 
-LONG = pack(bytes(100_000), rank(5, PUT))
-WIDE = {"smallest": pack(b"", rank(MAX_SEQUENCE, PUT)), "largest": pack(b"\xff" * 9, rank(0, 0))}
+LONG = pack(bytes(100_000), rank_of(5, PUT))
+WIDE = {
+    "smallest": pack(b"", rank_of(MAX_SEQUENCE, PUT)),
+    "largest": pack(b"\xff" * 9, rank_of(0, 0)),
+}
 
 FOUND: dict[str, Callable[[Files], Files]] = {
     "next file number at the end": lambda files: with_edits(

@@ -10,7 +10,7 @@ import pytest
 from lsm.comparator import BYTEWISE, CustomComparator
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
-from lsm.disk.keys import MAX_SEQUENCE, PUT, pack, rank
+from lsm.disk.keys import MAX_SEQUENCE, PUT, pack, rank_of
 from lsm.disk.log import LogReader, LogWriter
 from lsm.errors import ComparatorError, CorruptionError, Error
 from lsm.manifest import Manifest
@@ -50,7 +50,7 @@ def new_file(manifest: Manifest, rng: random.Random) -> NewFile:
     """A table that overlaps no other."""
     number = manifest.new_file_number()
     low, high = (b"%04d" % number + end for end in sorted(rng.randbytes(3) for _ in "ab"))
-    newest, oldest = rank(rng.randrange(50, 99), PUT), rank(rng.randrange(50), PUT)
+    newest, oldest = rank_of(rng.randrange(50, 99), PUT), rank_of(rng.randrange(50), PUT)
     bounds = pack(low, newest), pack(high, oldest)
     return NewFile(rng.randrange(LEVELS), number, rng.randrange(999), *bounds)
 
@@ -169,7 +169,7 @@ def test_a_manifest_says_all_of_its_numbers(missing: str, storage: SimulatedStor
 
 
 def key(user_key: bytes, sequence: int = 1) -> bytes:
-    return pack(user_key, rank(sequence, PUT))
+    return pack(user_key, rank_of(sequence, PUT))
 
 
 def added(level: int, number: int, low: bytes, high: bytes, size: int = 10) -> Edit:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
-from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank
+from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank_of
 from lsm.memtable import Memtable
 from lsm.steps import take
 from tests.effort import by_effort, examples
@@ -45,13 +45,13 @@ def filled(comparator: Comparator, batches: list[Operations]) -> tuple[Memtable,
         memtable.apply(sequence, operations)
         for key, value in operations:
             kind = DELETE if value is None else PUT
-            entries.append((key, rank(sequence, kind), value or b""))
+            entries.append((key, rank_of(sequence, kind), value or b""))
             sequence += 1
     return memtable, sorted(entries, key=lambda entry: (place(comparator, entry[0]), entry[1]))
 
 
 def plain(comparator: Comparator, entries: list[Entry]) -> list[Entry]:
-    return [(comparator.unwrap(key), version, value) for key, version, value in entries]
+    return [(comparator.unwrap(key), rank, value) for key, rank, value in entries]
 
 
 def ordered(comparator: Comparator, key: bytes) -> object:
@@ -71,7 +71,7 @@ def test_it_is_a_sorted_list(
     assert memtable.size == sum(len(key) + len(value) + 32 for key, _, value in entries)
     here = ordered(comparator, key)
     versions = [entry for entry in entries if place(comparator, entry[0]) == place(comparator, key)]
-    for asked in (rank(oldest), NEWEST):
+    for asked in (rank_of(oldest), NEWEST):
         found = memtable.find(here, asked)
         expected = next((entry for entry in versions if entry[1] >= asked), None)
         assert (found and plain(comparator, [found])[0]) == expected
@@ -108,9 +108,9 @@ def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
     memtable = Memtable(BYTEWISE)
     entries = memtable.prepare(7, [(b"a", b"1"), (b"a", None), (b"b", b"2")])
     assert entries == [
-        (b"a", rank(7, PUT), b"1"),
-        (b"a", rank(8, DELETE), b""),
-        (b"b", rank(9, PUT), b"2"),
+        (b"a", rank_of(7, PUT), b"1"),
+        (b"a", rank_of(8, DELETE), b""),
+        (b"b", rank_of(9, PUT), b"2"),
     ]
     assert not memtable
     assert memtable.find(b"a", NEWEST) is None
@@ -119,8 +119,8 @@ def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
     take(steps)
     take(steps)  # which are taken once only
     assert memtable.find(b"a", NEWEST) == entries[1]
-    assert memtable.find(b"a", rank(7)) == entries[0]
-    assert memtable.find(b"b", rank(8)) is None
+    assert memtable.find(b"a", rank_of(7)) == entries[0]
+    assert memtable.find(b"b", rank_of(8)) is None
     assert memtable.size == 5 + 3 * 32
 
 
@@ -139,12 +139,12 @@ def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> Non
             last = visible[0]
             number = rng.randrange(50)
             newest = last - (last - number) % 50
-            entry = memtable.find(b"%02d" % number, rank(last))
+            entry = memtable.find(b"%02d" % number, rank_of(last))
             assert (entry and int(entry[2])) == (newest if newest > 0 else None)
             if rng.random() < 0.1:
                 walked = [each for chunk in memtable.ascending(None) for each in chunk]
                 assert walked == sorted(walked)
-                assert len([each for each in walked if each[1] >= rank(last)]) == last
+                assert len([each for each in walked if each[1] >= rank_of(last)]) == last
 
     with Crew() as crew:
         crew.start(write)

@@ -25,9 +25,9 @@ def run_lists(draw: st.DrawFn) -> list[Run]:
     few_keys = st.integers(0, draw(st.sampled_from((1, 4, 12))))
     places = draw(st.lists(st.tuples(few_keys, st.integers(1, 40)), unique=True, max_size=60))
     runs: list[list[Entry]] = [[] for _ in range(draw(st.integers(0, 5)))]
-    for key, version in sorted((b"%02d" % key, -version) for key, version in places):
+    for key, rank in sorted((b"%02d" % key, -rank) for key, rank in places):
         if runs:
-            runs[draw(st.integers(0, len(runs) - 1))].append((key, version, b"%d" % version))
+            runs[draw(st.integers(0, len(runs) - 1))].append((key, rank, b"%d" % rank))
     return [cut(run, draw(st.lists(st.integers(0, max(1, len(run))), max_size=8))) for run in runs]
 
 

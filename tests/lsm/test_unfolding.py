@@ -23,7 +23,7 @@ from lsm.disk import compression, plain_block, table_builder
 from lsm.disk.block import Block
 from lsm.disk.compression import ROOM, ZSTD
 from lsm.disk.filter_blocks import FilterPlan
-from lsm.disk.keys import NEWEST, PUT, Entry, pack, rank
+from lsm.disk.keys import NEWEST, PUT, Entry, pack, rank_of
 from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.disk.table import Table
 from lsm.disk.table_builder import TableBuilder, TableFormat
@@ -61,14 +61,14 @@ def block_of(entries: list[Entry], interval: int) -> bytes:
 def long_keys(count: int, length: int) -> list[Entry]:
     """Keys that share nearly all they have."""
     return [
-        (b"%0*d" % (length, number), rank(number + 1, PUT), b"v%d" % number)
+        (b"%0*d" % (length, number), rank_of(number + 1, PUT), b"v%d" % number)
         for number in range(count)
     ]
 
 
 def versions(count: int, length: int) -> list[Entry]:
     """Versions of one key, the newest first."""
-    return [(bytes(length), rank(count - number, PUT), b"v") for number in range(count)]
+    return [(bytes(length), rank_of(count - number, PUT), b"v") for number in range(count)]
 
 
 LEGAL: dict[str, list[Entry]] = {
@@ -76,10 +76,10 @@ LEGAL: dict[str, list[Entry]] = {
     "short keys": long_keys(600, 9),
     "versions of a long key": versions(200, 900),
     "long keys with versions": [
-        (key, rank(9 - n, PUT), b"") for key, _, _ in long_keys(40, 500) for n in range(6)
+        (key, rank_of(9 - n, PUT), b"") for key, _, _ in long_keys(40, 500) for n in range(6)
     ],
-    "one huge key": [(bytes(300_000), rank(5, PUT), b"v")],
-    "large values": [(b"k%03d" % n, rank(5, PUT), bytes(20_000)) for n in range(40)],
+    "one huge key": [(bytes(300_000), rank_of(5, PUT), b"v")],
+    "large values": [(b"k%03d" % n, rank_of(5, PUT), bytes(20_000)) for n in range(40)],
 }
 
 
@@ -107,7 +107,7 @@ def test_pieces_are_the_block(
         entries = sorted(entries, key=lambda entry: (bytes(255 - b for b in entry[0]), entry[1]))
         entries = [(comparator.wrap(k), r, v) for k, r, v in entries]  # type: ignore[misc]
     contents = block_of(
-        [(comparator.unwrap(key), version, value) for key, version, value in entries], interval
+        [(comparator.unwrap(key), rank, value) for key, rank, value in entries], interval
     )
     block = Block(contents, comparator)
     for piece_bytes, key_bytes in ((1 << 18, 1 << 20), (1000, 1 << 20), (1 << 18, 2000), (1, 1)):
@@ -329,7 +329,7 @@ def test_a_data_block_cannot_unfold_a_gigabyte() -> None:
 def test_any_value_that_is_written_is_read(kind: int) -> None:
     """Zeros beyond what may unfold are not compressed."""
     value = bytes(ROOM + 1)
-    storage, builder = built([(b"a", rank(1, PUT), value)], kind=kind)
+    storage, builder = built([(b"a", rank_of(1, PUT), value)], kind=kind)
     builder.finish()
     opened = Table(NAME, storage.map("table"), BYTEWISE)
     (entry,) = flat(opened.pieces())
@@ -374,7 +374,7 @@ def test_a_table_counts_as_large_when_its_keys_take_much_memory() -> None:
 
 
 def test_usual_keys_do_not_make_a_table_larger(rng: random.Random) -> None:
-    entries = [(b"user%08d" % n, rank(1, PUT), rng.randbytes(9)) for n in range(3000)]
+    entries = [(b"user%08d" % n, rank_of(1, PUT), rng.randbytes(9)) for n in range(3000)]
     _, builder = built(entries)
     assert builder.size == builder._offset
 
@@ -385,7 +385,7 @@ def test_usual_keys_do_not_make_a_table_larger(rng: random.Random) -> None:
 def table_of_blocks(*blocks: list[tuple[bytes, int]]) -> Table:
     data, index = b"", []
     for keys in blocks:
-        contents = contents_of([(pack(key, version), b"") for key, version in keys])
+        contents = contents_of([(pack(key, rank), b"") for key, rank in keys])
         index.append((pack(*keys[-1]), varint(len(data)) + varint(len(contents))))
         data += stored(contents)
     at, contents = len(data), contents_of(index)

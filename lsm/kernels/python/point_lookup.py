@@ -19,30 +19,35 @@ if TYPE_CHECKING:
 
 
 def find(
-    view: View, tables: Tables, user_key: bytes, key: OrderedKey, rank: int, fill_cache: bool
+    view: View, tables: Tables, user_key: bytes, key: OrderedKey, read_rank: int, fill_cache: bool
 ) -> Entry | None:
-    """The key's newest version from this rank on, tombstones included; None if there is none."""
+    """The key's newest version at this read rank, tombstones included; None if there is none."""
     for memtable in view.memtables:
-        entry = memtable.find(key, rank)
+        entry = memtable.find(key, read_rank)
         if entry is not None:
             return entry
-    return find_in_tables(view.version, tables, user_key, key, rank, fill_cache)
+    return find_in_tables(view.version, tables, user_key, key, read_rank, fill_cache)
 
 
 def find_in_tables(
-    version: Version, tables: Tables, user_key: bytes, key: OrderedKey, rank: int, fill_cache: bool
+    version: Version,
+    tables: Tables,
+    user_key: bytes,
+    key: OrderedKey,
+    read_rank: int,
+    fill_cache: bool,
 ) -> Entry | None:
     """The same in tables only."""
     for placed in version.levels[0]:
         if not (key < placed.low or placed.high < key):
-            entry = find_in_table(placed, tables, user_key, key, rank, fill_cache)
+            entry = find_in_table(placed, tables, user_key, key, read_rank, fill_cache)
             if entry is not None:
                 return entry
     for level, highs in version.sorted_levels:
         at = bisect_left(highs, key)
         # LevelDB may cut a table between two versions of a key: then the next one has the older.
         while at < len(level) and not key < level[at].low:
-            entry = find_in_table(level[at], tables, user_key, key, rank, fill_cache)
+            entry = find_in_table(level[at], tables, user_key, key, read_rank, fill_cache)
             if entry is not None:
                 return entry
             at += 1
@@ -54,7 +59,7 @@ def find_in_table(
     tables: Tables,
     user_key: bytes,
     key: OrderedKey,
-    rank: int,
+    read_rank: int,
     fill_cache: bool,
 ) -> Entry | None:
     """The same in one table: its filter first, then its index, then a block."""
@@ -79,7 +84,7 @@ def find_in_table(
                 counters.skipped += 1
                 return None
     table = opened.table
-    number = table.block_for(key, rank)
+    number = table.block_for(key, read_rank)
     if number == len(opened.blocks):  # the table ends in newer versions of this very key
         if reader is not None and loaded.state == "built":
             counters.true_positives += 1
@@ -102,7 +107,7 @@ def find_in_table(
     else:
         cached.used = True
         block = cached.block
-    entry = block.find(key, rank)
+    entry = block.find(key, read_rank)
     if entry is not None and entry[0] != key:
         entry = None
     if loaded.state != "built":

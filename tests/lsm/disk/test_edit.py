@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsm.disk.edit import Edit, NewFile
-from lsm.disk.keys import PUT, pack, rank, unpack
+from lsm.disk.keys import PUT, pack, rank_of, unpack
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError
 from lsm.options import LEVELS
@@ -63,7 +63,7 @@ def test_any_bytes_are_an_edit_or_refused(record: bytes) -> None:
 
 
 def test_the_bytes_are_leveldbs() -> None:
-    key = pack(b"k", rank(5, PUT))
+    key = pack(b"k", rank_of(5, PUT))
     edit = Edit(
         comparator="c",
         log_number=300,
