@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 import lsm
-from lsm.compaction import Beneath, write_table
 from lsm.disk.edit import Edit
 from lsm.disk.keys import PUT, Entry, rank_of
 from lsm.options import LEVELS, TIB
 from lsm.store import Store
+from lsm.table_factory import DeeperLevels
 
 Pair = tuple[bytes, bytes]
 
@@ -86,9 +86,9 @@ def _place(store: Store, level: int, pairs: Sequence[Pair]) -> None:
     assert store.view is not None
     version, first = store.view.version, store.last_visible + 1
     entries = [(key, rank_of(first + at, PUT), value) for at, (key, value) in enumerate(pairs)]
-    beneath = Beneath(version, level)
+    deeper = DeeperLevels(version, level)
     outputs = [
-        write_table(installer.workshop, installer.new_number(), level, some, beneath, "compaction")
+        installer.factory.write(installer.new_number(), level, some, deeper, "compaction")
         for some in _cut(entries, store.options.max_file_size)
     ]
     files = installer.add(edit, level, outputs)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from lsm import compaction, picking
-from lsm.compaction import Beneath, Job, StoppedError
+from lsm.compaction import Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
 from lsm.options import LEVELS
 from lsm.starter import STARTER
+from lsm.table_factory import DeeperLevels
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -184,12 +185,8 @@ class Background:
             level = self._level_for(version, entries[0][0], entries[-1][0])
             self._deep_flush = level > 0
         installer = self._store.installer
-        output = compaction.write_table(
-            installer.workshop,
-            installer.new_number(),
-            level,
-            entries,
-            Beneath(version, level),
+        output = installer.factory.write(
+            installer.new_number(), level, entries, DeeperLevels(version, level)
         )
         return installer.add(edit, level, [output])
 
@@ -265,10 +262,10 @@ class Background:
         # Tables of level 0 overlap, so that each is a run of its own.
         runs = [[file] for file in upper] if plan.level == 0 else [upper]
         return Job(
-            workshop=store.installer.workshop,
+            factory=store.installer.factory,
             level=level,
             runs=[*runs, [table.file for table in plan.lower]],
-            beneath=Beneath(plan.version, level),
+            deeper=DeeperLevels(plan.version, level),
             grandparents=[(table.high, table.size) for table in plan.grandparents],
             overlap_limit=picking.GRANDPARENT_FACTOR * store.options.max_file_size,
             oldest_snapshot=oldest_snapshot,

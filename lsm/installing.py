@@ -6,14 +6,13 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from lsm.compaction import Output, StoppedError, Workshop
+from lsm.compaction import StoppedError
 from lsm.disk import filenames
-from lsm.disk.compression import KINDS
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
-from lsm.disk.table_builder import TableFormat
 from lsm.errors import IOError
 from lsm.syncing import surely
+from lsm.table_factory import Output, TableFactory
 from lsm.tables import TableFile
 from lsm.view import View
 
@@ -29,25 +28,19 @@ class Installer:
     """Makes changes of the set of tables durable, one at a time, and lets readers see them."""
 
     def __init__(self, store: Store, policies: LevelPolicies):
-        options = store.options
         self._store = store
         self._lock = threading.Lock()
         # The thread that writes a table, by the table's number.
         self._pending: dict[int, int] = {}
         # Of tables that an edit names which may or may not have reached the manifest.
         self._in_doubt: set[int] = set()
-        self.workshop = Workshop(
-            storage=store.storage,
-            directory=store.directory,
-            format=TableFormat(
-                comparator=store.comparator,
-                block_size=options.block_size,
-                block_restart_interval=options.block_restart_interval,
-                compression=KINDS[options.compression],
-            ),
-            policies=policies,
-            max_file_size=options.max_file_size,
-            new_number=self.new_number,
+        self.factory = TableFactory.of(
+            store.storage,
+            store.directory,
+            store.comparator,
+            store.options,
+            policies,
+            self.new_number,
         )
 
     def new_number(self) -> int:

@@ -42,21 +42,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from lsm import compaction, opening
-from lsm.compaction import Beneath, Job, Workshop
-from lsm.disk import compression as block_compression
+from lsm.compaction import Job
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.disk.keys import MAX_SEQUENCE, Entry, pack, sequence_of, unpack
 from lsm.disk.log import LogReader
-from lsm.disk.table_builder import TableFormat
 from lsm.errors import ComparatorError, CorruptionError, IOError
 from lsm.kernels.python import merge
 from lsm.kernels.python.log_encoding import decode_batch
 from lsm.manifest import Manifest
 from lsm.memtable import Memtable
 from lsm.options import LEVELS
-from lsm.tables import TableFile, open_table, path_of
+from lsm.table_factory import DeeperLevels, Output, TableFactory
+from lsm.tables import TableFile, path_of
 from lsm.version import Version
 
 if TYPE_CHECKING:
@@ -156,11 +155,11 @@ class _Examined:
         self.newest = max(self.newest, sequence_of(min(rank for _, rank, _ in entries)))
 
 
-class _Anything(Beneath):
-    """Takes it that older versions of any key lie beneath, so that no deletion is left out."""
+class _UnknownLevels(DeeperLevels):
+    """Levels that may hold older versions of any key, so that no tombstone is dropped."""
 
-    def has(self, low: OrderedKey, high: OrderedKey) -> bool:
-        """True."""
+    def overlap(self, low: OrderedKey, high: OrderedKey) -> bool:
+        """True: an unreadable table that is put back later may hold any key."""
         return True
 
 
@@ -182,25 +181,20 @@ class Repair:
         self._manifest = Manifest(storage, directory, comparator)
         self._past = Past()
         self._last_sequence = 0
-        self._beneath = _Anything(Version.empty(), 0)
+        self._deeper = _UnknownLevels(Version.empty(), 0)
         self._created: set[int] = set()
         self._aside: list[str] = []
         self._unread: list[str] = []
         self._log = log
         self._losses: list[str] = []
         self._rewritten = self._replaced = self._lost = self._replayed = 0
-        self._workshop = Workshop(
-            storage=storage,
-            directory=directory,
-            format=TableFormat(
-                comparator=comparator,
-                block_size=options.block_size,
-                block_restart_interval=options.block_restart_interval,
-                compression=block_compression.KINDS[options.compression],
-            ),
-            policies=options.filters.with_seed(opening.seed_of(storage, directory)),
-            max_file_size=options.max_file_size,
-            new_number=self._new_number,
+        self._factory = TableFactory.of(
+            storage,
+            directory,
+            comparator,
+            options,
+            options.filters.with_seed(opening.seed_of(storage, directory)),
+            self._new_number,
         )
 
     def run(self) -> Report:
@@ -466,7 +460,7 @@ class Repair:
         def tagged(run: list[_Found]) -> Iterator[list[Entry]]:
             for table in run:
                 place: Any = places[table.number]
-                for entries in self._entries(table):
+                for entries in self._factory.entries(table.file):
                     yield [(key, rank, place) for key, rank, _ in entries]
 
         for window in merge.ascending(tagged(run) for run in _runs(chain.from_iterable(rows))):
@@ -478,19 +472,15 @@ class Repair:
                     return False
         return True
 
-    def _entries(self, table: _Found) -> Iterator[list[Entry]]:
-        opened = open_table(self._storage, self._directory, table.file, self._comparator)
-        return opened.pieces()
-
     def _merged(self, group: list[_Found], level: int) -> list[_Found]:
         """Tables without overlap, with the newest version of every key of a group."""
         self._log.info("%s: merging %d tables that overlap", self._directory, len(group))
         outputs = compaction.run(
             Job(
-                workshop=self._workshop,
+                factory=self._factory,
                 level=level,
                 runs=[[table.file for table in run] for run in _runs(group)],
-                beneath=self._beneath,
+                deeper=self._deeper,
                 grandparents=(),
                 overlap_limit=0,
                 oldest_snapshot=MAX_SEQUENCE,
@@ -507,11 +497,10 @@ class Repair:
 
     def _write(self, entries: list[Entry], level: int | None) -> _Found:
         """A new table; without a level, one that is as good for level 0."""
-        number, beneath = self._new_number(), self._beneath
-        output = compaction.write_table(self._workshop, number, level or 0, entries, beneath)
+        output = self._factory.write(self._new_number(), level or 0, entries, self._deeper)
         return self._found(output, level)
 
-    def _found(self, output: compaction.Output, level: int | None) -> _Found:
+    def _found(self, output: Output, level: int | None) -> _Found:
         table = output.table
         if table.filter.state == "failed":
             self._log.warning(

@@ -14,9 +14,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lsm import compaction, recovery
+from lsm import recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
-from lsm.compaction import Beneath
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
@@ -28,6 +27,7 @@ from lsm.memtable import Memtable
 from lsm.nesting import is_nested
 from lsm.starter import STARTER, is_background
 from lsm.steps import in_turn
+from lsm.table_factory import DeeperLevels
 from lsm.tables import TableFile, Tables
 from lsm.turnstile import Turnstile
 from lsm.view import View
@@ -102,12 +102,11 @@ class Store:
         files: list[TableFile] = []
 
         def flush(memtable: Memtable) -> None:
-            output = compaction.write_table(
-                self.installer.workshop,
+            output = self.installer.factory.write(
                 self.installer.new_number(),
                 0,
                 memtable.entries(),
-                Beneath(self.manifest.current, 0),
+                DeeperLevels(self.manifest.current, 0),
             )
             files.extend(self.installer.add(edit, 0, [output]))
 

@@ -217,7 +217,7 @@ def test_a_life_finds_what_may_not_be(monkeypatch: pytest.MonkeyPatch, rng: rand
         def fail(*_: object, error: Exception = error) -> None:
             raise error
 
-        monkeypatch.setattr(lsm.compaction, "write_table", fail)
+        monkeypatch.setattr(lsm.table_factory.TableFactory, "write", fail)
         findings: list[str] = []
         while not findings:
             findings = Life(files, rng).live()

@@ -1,0 +1,147 @@
+"""New tables of one database: how they are built, whatever their level, and read back."""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Literal, Self
+
+import attrs
+
+from lsm.disk import filenames
+from lsm.disk.compression import KINDS
+from lsm.disk.filter_blocks import FilterPlan
+from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
+from lsm.errors import IOError
+from lsm.tables import TableFile, open_table
+
+if TYPE_CHECKING:
+    from lsm.comparator import Comparator, OrderedKey
+    from lsm.disk.keys import Entry
+    from lsm.options import Options
+    from lsm.storage import Storage
+    from lsm.version import Version
+    from policies import LevelPolicies
+
+Reason = Literal["flush", "compaction", "bulk"]
+"""Why a table is written, as filter policies are told."""
+
+
+@attrs.frozen
+class Output:
+    """A table that was written, and its file's number."""
+
+    number: int
+    table: WrittenTable
+
+
+class DeeperLevels:
+    """The key ranges of the tables on all levels deeper than one."""
+
+    def __init__(self, version: Version, level: int):
+        self._levels = [
+            ([table.low for table in tables], [table.high for table in tables])
+            for tables in version.levels[level + 1 :]
+            if tables
+        ]
+
+    def overlap(self, low: OrderedKey, high: OrderedKey) -> bool:
+        """Whether the range of any table there overlaps this one, bounds included."""
+        for lows, highs in self._levels:
+            at = bisect_left(highs, low)
+            if at < len(lows) and not high < lows[at]:
+                return True
+        return False
+
+
+@attrs.frozen(kw_only=True)
+class TableFactory:
+    """Makes the tables of one directory; ``new_number`` gives each file its number."""
+
+    storage: Storage
+    directory: str
+    format: TableFormat
+    policies: LevelPolicies
+    max_file_size: int
+    new_number: Callable[[], int]
+
+    @classmethod
+    def of(
+        cls,
+        storage: Storage,
+        directory: str,
+        comparator: Comparator,
+        options: Options,
+        policies: LevelPolicies,
+        new_number: Callable[[], int],
+    ) -> Self:
+        """The factory of a database opened with these options; ``policies`` have its seed."""
+        return cls(
+            storage=storage,
+            directory=directory,
+            format=TableFormat(
+                comparator=comparator,
+                block_size=options.block_size,
+                block_restart_interval=options.block_restart_interval,
+                compression=KINDS[options.compression],
+            ),
+            policies=policies,
+            max_file_size=options.max_file_size,
+            new_number=new_number,
+        )
+
+    def builder(
+        self, number: int, level: int, deeper: DeeperLevels, reason: Reason
+    ) -> TableBuilder:
+        """The builder of a table whose file has this number."""
+        wrap = self.format.comparator.wrap
+
+        def none_below(first: bytes, last: bytes) -> bool:
+            if wrap is None:
+                return not deeper.overlap(first, last)
+            return not deeper.overlap(wrap(first), wrap(last))
+
+        plan = FilterPlan(
+            level=level,
+            policy=self.policies[level],
+            layout=self.policies.layout(level),
+            reason=reason,
+            none_below=none_below,
+            unless_last=self.policies.optimize_filters_for_hits,
+        )
+        path = f"{self.directory}/{filenames.table_name(number)}"
+        return TableBuilder(self.storage.create(path), self.format, plan)
+
+    def write(
+        self,
+        number: int,
+        level: int,
+        entries: list[Entry],
+        deeper: DeeperLevels,
+        reason: Reason = "flush",
+    ) -> Output:
+        """One table of all these entries, however large."""
+        builder = self.builder(number, level, deeper, reason)
+        try:
+            at, entries = 0, self.unwrapped(entries)
+            while at < len(entries):
+                at = builder.add_block(entries, at)
+            return Output(number, builder.finish())
+        except BaseException:
+            with contextlib.suppress(IOError):  # such as that there is no room for what is left
+                builder.abandon()
+            raise
+
+    def unwrapped(self, entries: list[Entry]) -> list[Entry]:
+        """The entries with the user's bytes for keys, as a builder takes them."""
+        comparator = self.format.comparator
+        if comparator.wrap is None:
+            return entries
+        unwrap = comparator.unwrap
+        return [(unwrap(key), rank, value) for key, rank, value in entries]
+
+    def entries(self, file: TableFile) -> Iterator[list[Entry]]:
+        """All entries of a table of the directory in order, in pieces of bounded memory."""
+        table = open_table(self.storage, self.directory, file, self.format.comparator)
+        return table.pieces()
