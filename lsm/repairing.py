@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from lsm.options import Options
     from lsm.storage import Storage
 
-from lsm.past import Past
+from lsm.manifest_history import ManifestHistory
 from lsm.salvage import Bound, Scan
 
 _log = logging.getLogger("lsm")
@@ -179,7 +179,7 @@ class Repair:
         self._comparator = comparator
         self._options = options
         self._manifest = Manifest(storage, directory, comparator)
-        self._past = Past()
+        self._history = ManifestHistory()
         self._last_sequence = 0
         self._deeper = _UnknownLevels(Version.empty(), 0)
         self._created: set[int] = set()
@@ -266,10 +266,10 @@ class Repair:
         current = self._current()
         best = -1, -1
         for name, number in names:
-            past = self._read_manifest(name)
-            self._last_sequence = max(self._last_sequence, past.last_sequence)
-            if past.log_number is not None and (name == current, number) > best:
-                best, self._past = (name == current, number), past
+            history = self._read_manifest(name)
+            self._last_sequence = max(self._last_sequence, history.last_sequence)
+            if history.log_number is not None and (name == current, number) > best:
+                best, self._history = (name == current, number), history
 
     def _current(self) -> str:
         try:
@@ -277,19 +277,19 @@ class Repair:
         except (CorruptionError, IOError):
             return ""
 
-    def _read_manifest(self, name: str) -> Past:
-        past, path = Past(), self._path(name)
+    def _read_manifest(self, name: str) -> ManifestHistory:
+        history, path = ManifestHistory(), self._path(name)
         try:
             reader = LogReader(self._read(name), path)
             for record in reader.records_until_loss():
                 edit = Edit.decode(record, LEVELS)
                 self._check_comparator(path, edit.comparator)
-                past.add(edit)
+                history.add(edit)
             if reader.losses:
                 self._log.warning("%s: read up to byte %d only", path, reader.valid_end)
         except CorruptionError as error:
             self._log.warning("%s: not read any further: %s", path, error)
-        return past
+        return history
 
     def _check_comparator(self, path: str, name: str | None) -> None:
         if name is not None and name != self._comparator.name:
@@ -322,17 +322,17 @@ class Repair:
 
     def _usable(self, examined: Iterable[_Examined], whole: set[int]) -> list[_Found]:
         """The tables to go on with: those without flaw, and what is written of the others."""
-        outlived = self._past.outlived(whole)
-        for number in sorted(self._past.live.keys() - {table.number for table in examined}):
+        superseded = self._history.superseded(whole)
+        for number in sorted(self._history.live.keys() - {table.number for table in examined}):
             self._lost += 1
             path = self._path(filenames.table_name(number))
             if number in self._kept_unreadable().values():  # by a repair that was interrupted then
                 self._lose(f"{path}: not all of this table could be read, and so it is kept")
             else:
-                self._lose(_missing(path, self._past.live[number]))
+                self._lose(_missing(path, self._history.live[number]))
         found = []
         for table in examined:
-            if table.number in outlived:
+            if table.number in superseded:
                 self._log.info("%s: left out: others have replaced it", self._path(table.name))
                 self._replaced += 1
                 self._aside.append(table.name)
@@ -355,7 +355,7 @@ class Repair:
         return found
 
     def _level_of(self, number: int) -> int | None:
-        new = self._past.live.get(number)
+        new = self._history.live.get(number)
         return None if new is None else new.level
 
     def _salvaged(self, table: _Examined) -> list[_Found]:
@@ -383,7 +383,7 @@ class Repair:
         memtable = Memtable(self._comparator)
         found: list[_Found] = []
         for name, number in logs:
-            if self._past.has_in_tables(number, whole):
+            if self._history.is_flushed(number, whole):
                 self._log.info("%s: not replayed: tables have it all", self._path(name))
                 continue
             for sequence, operations in self._batches(name):

@@ -22,15 +22,15 @@ class Kind(enum.Enum):
     MANIFEST = "manifest"
     CURRENT = "name of the manifest in use"
     LOCK = "lock"
-    DIARY = "diary for people"
+    INFO_LOG = "info log"
     TEMPORARY = "file being written"
 
 
 _FIXED = {
     CURRENT: Kind.CURRENT,
     LOCK: Kind.LOCK,
-    "LOG": Kind.DIARY,
-    "LOG.old": Kind.DIARY,
+    "LOG": Kind.INFO_LOG,
+    "LOG.old": Kind.INFO_LOG,
 }
 _BY_SUFFIX = {
     "log": Kind.LOG,

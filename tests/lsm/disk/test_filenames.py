@@ -33,8 +33,8 @@ def test_a_name_is_read_back(namer: object, number: int) -> None:
     [
         ("CURRENT", Kind.CURRENT, 0),
         ("LOCK", Kind.LOCK, 0),
-        ("LOG", Kind.DIARY, 0),
-        ("LOG.old", Kind.DIARY, 0),
+        ("LOG", Kind.INFO_LOG, 0),
+        ("LOG.old", Kind.INFO_LOG, 0),
         ("000007.log", Kind.LOG, 7),
         ("0.log", Kind.LOG, 0),
         ("00000000000000000000000000000012.ldb", Kind.TABLE, 12),
@@ -130,4 +130,7 @@ def test_leveldb_names_its_files_so(tmp_path: Path) -> None:
     for name, (kind, number) in found.items():
         if kind in (Kind.LOG, Kind.TABLE, Kind.MANIFEST):
             assert name in {namer(number) for namer in NAMERS}
-    assert {name for name, (kind, _) in found.items() if kind is Kind.DIARY} == {"LOG", "LOG.old"}
+    assert {name for name, (kind, _) in found.items() if kind is Kind.INFO_LOG} == {
+        "LOG",
+        "LOG.old",
+    }
