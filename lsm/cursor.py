@@ -24,9 +24,9 @@ class Edge(NamedTuple):
     included: bool
 
 
-# Where the next window begins: at a key, at the very beginning, or nowhere, since all is seen.
+# Where the next window begins: at a key, at the very beginning, or nowhere: all entries were read.
 _Start: TypeAlias = Edge | None
-_SEEN = Edge(None, False)
+_EXHAUSTED = Edge(None, False)
 
 
 @attrs.frozen
@@ -74,9 +74,9 @@ class Source:
 class Window:
     """A stretch of visible entries, and the way on from both of its ends.
 
-    ``at`` is where its iterator stands among ``items``, what it makes of the entries. One that
-    was only placed is empty, and the entries begin on either side of it. A walk that leads on from
-    an end is there once it was begun.
+    ``at`` is where its iterator stands among ``items``, what it makes of the entries. An empty
+    window is only a position: entries begin on either side of it. ``ascending`` and ``descending``
+    go on reading from its ends, once that was begun.
     """
 
     __slots__ = ("ascending", "at", "descending", "end", "items", "keys", "left", "right", "values")
@@ -106,30 +106,30 @@ class Cursor:
 
     def __init__(self, source: Source):
         self._source = source
-        self.window = self.before()
+        self.window = self.before_first()
 
-    def before(self) -> Window:
-        """A place before the first entry."""
-        return Window([], [], left=_SEEN, right=self._source.low)
+    def before_first(self) -> Window:
+        """An empty window before the first entry."""
+        return Window([], [], left=_EXHAUSTED, right=self._source.low)
 
-    def behind(self) -> Window:
-        """A place behind the last entry."""
-        return Window([], [], left=self._source.high, right=_SEEN)
+    def after_last(self) -> Window:
+        """An empty window behind the last entry."""
+        return Window([], [], left=self._source.high, right=_EXHAUSTED)
 
     def place_of(self, key: OrderedKey) -> Window:
-        """A place before the first entry from this key on."""
+        """An empty window before the first entry from this key on."""
         source = self._source
         if source.low is not None and not source.low.key < key:
-            return self.before()
+            return self.before_first()
         if source.high is not None and source.high.key < key:
-            return self.behind()
+            return self.after_last()
         return Window([], [], left=Edge(key, False), right=Edge(key, True))
 
-    def right_of(self, window: Window) -> Window | None:
-        """The next window that has anything, or None."""
+    def next_window(self, window: Window) -> Window | None:
+        """The nearest window behind this one that has entries; None if there is none."""
         source, edge = self._source, window.right
         walk, window.ascending = window.ascending, None  # it goes on from here once, or not at all
-        while edge is not _SEEN:
+        while edge is not _EXHAUSTED:
             if walk is None:
                 walk = source.ascending(None if edge is None else edge.key)
             entries = next(walk, None)
@@ -140,20 +140,20 @@ class Cursor:
             end = len(keys) if source.high is None else _end_at(keys, source.high)
             last = entries[-1][0]
             is_last = source.high is not None and not last < source.high.key
-            edge = _SEEN if is_last else Edge(last, False)
+            edge = _EXHAUSTED if is_last else Edge(last, False)
             if begin < end:
                 left = Edge(keys[begin], False)
                 found = Window(keys[begin:end], values[begin:end], left, edge)
                 found.ascending = walk
                 return found
-        window.right = _SEEN
+        window.right = _EXHAUSTED
         return None
 
-    def left_of(self, window: Window) -> Window | None:
-        """The window before that has anything, or None."""
+    def previous_window(self, window: Window) -> Window | None:
+        """The nearest window before this one that has entries; None if there is none."""
         source, edge = self._source, window.left
         walk, window.descending = window.descending, None
-        while edge is not _SEEN:
+        while edge is not _EXHAUSTED:
             if walk is None:
                 walk = source.descending(None if edge is None else edge.key)
             entries = next(walk, None)
@@ -164,23 +164,23 @@ class Cursor:
             end = len(keys) if edge is None else _end_at(keys, edge)
             first = entries[0][0]
             is_first = source.low is not None and not source.low.key < first
-            edge = _SEEN if is_first else Edge(first, False)
+            edge = _EXHAUSTED if is_first else Edge(first, False)
             if begin < end:
                 right = Edge(keys[end - 1], False)
                 found = Window(keys[begin:end], values[begin:end], edge, right)
                 found.descending = walk
                 return found
-        window.left = _SEEN
+        window.left = _EXHAUSTED
         return None
 
 
 class Closed(Cursor):
-    """Stands nowhere: the cursor of an iterator that is closed."""
+    """The cursor of an iterator that is closed: it finds nothing on either side."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.window = Window([], [], left=_SEEN, right=_SEEN)
+        self.window = Window([], [], left=_EXHAUSTED, right=_EXHAUSTED)
 
 
 CLOSED = Closed()

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from lsm.comparator import Comparator
 
 
-class Walker:
-    """What both kinds of iterators share: a cursor that can be closed, by the database too.
+class BaseIterator:
+    """What both kinds of iterators share: a cursor, which the database can close, too.
 
-    What raises leaves an iterator where it stood, and can be tried again.
+    An operation that raises leaves an iterator at its position, and can be tried again.
     """
 
-    __slots__ = ("__weakref__", "_comparator", "_cursor", "_keep", "_prefix", "_why_closed")
+    __slots__ = ("__weakref__", "_comparator", "_cursor", "_pinned_db", "_prefix", "_why_closed")
 
-    def __init__(self, source: Source, comparator: Comparator, prefix: bytes, keep: object):
+    def __init__(self, source: Source, comparator: Comparator, prefix: bytes, pinned_db: object):
         self._cursor = Cursor(source)
         self._comparator = comparator
         self._prefix = prefix
-        self._keep: object = keep  # the database, which stays open as long as this is in use
+        self._pinned_db: object = pinned_db  # which stays open as long as this is in use
         self._why_closed = "Database or iterator is closed"
 
     def close(self) -> None:
         """Let go of what is read; every further use but this one is a RuntimeError."""
         self._cursor = CLOSED
-        self._keep = None
+        self._pinned_db = None
 
     def abandon(self, reason: str) -> None:
         """Close, and have every further use tell this reason."""
@@ -81,7 +81,7 @@ class Walker:
         return [key[cut:] for key in keys] if cut else keys
 
 
-class Iterator(Walker):
+class Iterator(BaseIterator):
     """Iterates over a range of the database, as it was when the iterator was made.
 
     It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
@@ -96,13 +96,13 @@ class Iterator(Walker):
         source: Source,
         comparator: Comparator,
         prefix: bytes,
-        keep: object,
+        pinned_db: object,
         *,
         reverse: bool,
         include_key: bool,
         include_value: bool,
     ):
-        super().__init__(source, comparator, prefix, keep)
+        super().__init__(source, comparator, prefix, pinned_db)
         self._reverse = reverse
         self._include_key = include_key
         self._include_value = include_value
@@ -149,25 +149,26 @@ class Iterator(Walker):
     def seek_to_start(self) -> None:
         """Stand before the first entry of the range."""
         cursor = self._open()
-        cursor.window = cursor.before()
+        cursor.window = cursor.before_first()
 
     def seek_to_stop(self) -> None:
         """Stand behind the last entry of the range."""
         cursor = self._open()
-        cursor.window = cursor.behind()
+        cursor.window = cursor.after_last()
 
     def seek(self, target: Buffer) -> None:
         """Stand before the first entry of the range from this key on."""
         ordered = self._ordered(target)
         cursor = self._open()
         place = cursor.place_of(ordered)
-        found = self._found(cursor.right_of, place)  # at once, so that this is where damage shows
+        # At once, so that this is where damage shows.
+        found = self._found(cursor.next_window, place)
         cursor.window = place if found is None else found
 
     def _enter_right(self, window: Window) -> None:
         """Go on from a window's end, unless that was left meanwhile."""
         cursor = self._open()
-        found = self._found(cursor.right_of, window)
+        found = self._found(cursor.next_window, window)
         if cursor.window is window and window.at == window.end:
             if found is None:
                 raise StopIteration
@@ -176,7 +177,7 @@ class Iterator(Walker):
     def _enter_left(self, window: Window) -> None:
         """Go on from a window's beginning, unless that was left meanwhile."""
         cursor = self._open()
-        found = self._found(cursor.left_of, window)
+        found = self._found(cursor.previous_window, window)
         if cursor.window is window and window.at == 0:
             if found is None:
                 raise StopIteration
@@ -191,7 +192,7 @@ class Iterator(Walker):
         return window.values if self._include_value else [None] * window.end
 
 
-class RawIterator(Walker):
+class RawIterator(BaseIterator):
     """LevelDB's own kind of iterator: it stands at an entry, or is not valid."""
 
     __slots__ = ()
@@ -203,11 +204,11 @@ class RawIterator(Walker):
 
     def seek_to_first(self) -> None:
         """Stand at the first entry, if there is one."""
-        self._enter_right(self._open().before())
+        self._enter_right(self._open().before_first())
 
     def seek_to_last(self) -> None:
         """Stand at the last entry, if there is one."""
-        self._enter_left(self._open().behind())
+        self._enter_left(self._open().after_last())
 
     def seek(self, target: Buffer) -> None:
         """Stand at the first entry from this key on, if there is one."""
@@ -264,7 +265,7 @@ class RawIterator(Walker):
     def _enter_right(self, window: Window) -> None:
         """Stand at the first entry on the right of a window; nowhere if there is none."""
         cursor = self._open()
-        found = self._found(cursor.right_of, window)
+        found = self._found(cursor.next_window, window)
         if found is None:
             found = Window([], [], window.left, window.right)
         cursor.window = found
@@ -272,7 +273,7 @@ class RawIterator(Walker):
     def _enter_left(self, window: Window) -> None:
         """Stand at the last entry on the left of a window; nowhere if there is none."""
         cursor = self._open()
-        found = self._found(cursor.left_of, window)
+        found = self._found(cursor.previous_window, window)
         if found is None:
             found = Window([], [], window.left, window.right)
         else:

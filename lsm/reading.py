@@ -12,7 +12,7 @@ from lsm.arguments import flag, incremented, key_bytes, optional_key
 from lsm.cursor import Edge, Source
 from lsm.iterators import Iterator, RawIterator
 from lsm.kernels.python import point_lookup
-from lsm.store import WALKER_CLOSED
+from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -65,8 +65,8 @@ class Reading:
     store: Store
     prefix: bytes | None
     read_rank: int | None
-    keep: object
-    """What has to stay alive as long as somebody reads."""
+    pinned_db: object
+    """The database, which is not collected, and so not closed, as long as this is referred to."""
 
 
 class Ranges(ABC):
@@ -112,10 +112,10 @@ class Ranges(ABC):
         )
         within = optional_key("prefix", prefix)
         reading = self._reading()
-        reading.store.check_open(WALKER_CLOSED)
+        reading.store.check_open(ITERATOR_CLOSED)
         if within is not None:
             span = span.of_prefix(within)
-        return _walk(reading, span.behind(reading.prefix), fill, *flags)
+        return _iterator(reading, span.with_prefix(reading.prefix), fill, *flags)
 
     def __iter__(self) -> Iterator:
         return self.iterator()
@@ -136,8 +136,8 @@ class Span:
             raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
         return Span(prefix, incremented(prefix), include_start=True, include_stop=False)
 
-    def behind(self, prefix: bytes | None) -> Span:
-        """The same range of a database's part that has this prefix."""
+    def with_prefix(self, prefix: bytes | None) -> Span:
+        """The same range with this prefix prepended to both of its bounds."""
         if prefix is None:
             return self
         start, include_start = prefix, True
@@ -148,7 +148,7 @@ class Span:
         return Span(start, incremented(prefix), include_start, include_stop=False)
 
 
-def _walk(
+def _iterator(
     reading: Reading,
     span: Span,
     fill_cache: bool,
@@ -161,23 +161,23 @@ def _walk(
         _edge(store, span.start, span.include_start),
         _edge(store, span.stop, span.include_stop),
     )
-    walker = Iterator(
+    iterator = Iterator(
         _source(store, reading.read_rank, fill_cache, *edges),
         store.comparator,
         reading.prefix or b"",
-        reading.keep,
+        reading.pinned_db,
         reverse=reverse,
         include_key=include_key,
         include_value=include_value,
     )
-    store.add_walker(walker)
-    return walker
+    store.add_iterator(iterator)
+    return iterator
 
 
 def raw_iterator(
     store: Store,
     read_rank: int | None,
-    keep: object,
+    pinned_db: object,
     *,
     verify_checksums: bool | None = False,
     fill_cache: bool | None = True,
@@ -185,10 +185,12 @@ def raw_iterator(
     """A raw iterator over all; the arguments are those of ``DB.raw_iterator``."""
     flag("verify_checksums", verify_checksums)
     fill = flag("fill_cache", fill_cache)
-    store.check_open(WALKER_CLOSED)
-    walker = RawIterator(_source(store, read_rank, fill, None, None), store.comparator, b"", keep)
-    store.add_walker(walker)
-    return walker
+    store.check_open(ITERATOR_CLOSED)
+    iterator = RawIterator(
+        _source(store, read_rank, fill, None, None), store.comparator, b"", pinned_db
+    )
+    store.add_iterator(iterator)
+    return iterator
 
 
 def _source(
@@ -196,7 +198,7 @@ def _source(
 ) -> Source:
     view = store.view
     if view is None:
-        raise store.closed_error(WALKER_CLOSED)
+        raise store.closed_error(ITERATOR_CLOSED)
     rank = store.visible if read_rank is None else read_rank
     return Source(view, store.tables, rank, fill_cache, low, high)
 

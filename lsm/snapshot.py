@@ -25,12 +25,12 @@ class Snapshot(Ranges):
     let go of it. Iterators made from it stay as they are.
     """
 
-    __slots__ = ("__weakref__", "_keep", "_prefix", "_read_rank", "_store")
+    __slots__ = ("__weakref__", "_pinned_db", "_prefix", "_read_rank", "_store")
 
-    def __init__(self, store: Store, prefix: bytes | None, keep: object):
+    def __init__(self, store: Store, prefix: bytes | None, pinned_db: object):
         store.check_open("Cannot operate on closed LevelDB database")
         self._store: Store | None = store
-        self._keep: object = keep
+        self._pinned_db: object = pinned_db
         self._prefix = prefix
         self._read_rank = rank_of(store.take_snapshot(self))
 
@@ -62,20 +62,20 @@ class Snapshot(Ranges):
         return reading.raw_iterator(
             self._open(),
             self._read_rank,
-            self._keep,
+            self._pinned_db,
             verify_checksums=verify_checksums,
             fill_cache=fill_cache,
         )
 
     def _reading(self) -> Reading:
-        return Reading(self._open(), self._prefix, self._read_rank, self._keep)
+        return Reading(self._open(), self._prefix, self._read_rank, self._pinned_db)
 
     def close(self) -> None:
         """Let go of the moment; every further use but this one is a RuntimeError."""
         store, self._store = self._store, None
         if store is not None:
             store.release_snapshot(self)
-        self._keep = None
+        self._pinned_db = None
 
     release = close
 

@@ -37,7 +37,7 @@ from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
-    from lsm.iterators import Walker
+    from lsm.iterators import BaseIterator
     from lsm.options import Options
     from lsm.storage import Lock, Storage
     from policies import LevelPolicies
@@ -46,7 +46,7 @@ _log = logging.getLogger("lsm")
 
 # plyvel's words.
 CLOSED = "Database is closed"
-WALKER_CLOSED = "Database or iterator is closed"
+ITERATOR_CLOSED = "Database or iterator is closed"
 SNAPSHOT_CLOSED = "Database or snapshot is closed"
 
 
@@ -87,7 +87,7 @@ class Store:
         self.writer = Writer(self)
         self.installer = Installer(self, policies)
         self.background = Background(self)
-        self._walkers: dict[weakref.ref[Walker], None] = {}
+        self._iterators: dict[weakref.ref[BaseIterator], None] = {}
         self._snapshots: dict[weakref.ref[Any], int] = {}
         # Reentrant, since a signal handler can close in the middle of closing.
         self._closing = threading.RLock()
@@ -159,10 +159,10 @@ class Store:
         """Take each step of closing; every one of them can be taken again."""
         self.closed_by = self.closed_by or CLOSED
         self.changed.turn()
-        for reference in list(self._walkers):
-            walker = reference()
-            if walker is not None:
-                walker.close()
+        for reference in list(self._iterators):
+            iterator = reference()
+            if iterator is not None:
+                iterator.close()
         self.background.wait_until_ended()
         in_turn(self.writer.close, self.installer.close, self.tables.close, self._release)
 
@@ -197,10 +197,10 @@ class Store:
             renew_locks(part)
         self.closed_by = reason
         self.view = None
-        for reference in list(self._walkers):
-            walker = reference()
-            if walker is not None:
-                walker.abandon(reason)
+        for reference in list(self._iterators):
+            iterator = reference()
+            if iterator is not None:
+                iterator.abandon(reason)
 
     def show(self, view: View) -> None:
         """Have readers see this from now on, with the writer's lock held."""
@@ -209,12 +209,12 @@ class Store:
             self.view = None
             raise self.closed_error()
 
-    def add_walker(self, walker: Walker) -> None:
+    def add_iterator(self, iterator: BaseIterator) -> None:
         """Have an iterator closed with the database."""
-        self._walkers[weakref.ref(walker, self._walkers.pop)] = None
+        self._iterators[weakref.ref(iterator, self._iterators.pop)] = None
         if self.closed_by is not None:  # by somebody who may not have found it there
-            walker.close()
-            raise self.closed_error(WALKER_CLOSED)
+            iterator.close()
+            raise self.closed_error(ITERATOR_CLOSED)
 
     def check_open(self, message: str = CLOSED) -> None:
         """Raise if it is closed."""

@@ -75,23 +75,23 @@ def walk(cursor: Cursor, entries: list[Item], rng: random.Random) -> None:
     for _ in range(40):
         step = rng.randrange(7)
         if step == 0:
-            cursor.window = cursor.before()
+            cursor.window = cursor.before_first()
             begin = end = 0
         elif step == 1:
-            cursor.window = cursor.behind()
+            cursor.window = cursor.after_last()
             begin = end = len(entries)
         elif step == 2:
             key = b"%02d" % rng.randrange(62)
             cursor.window = cursor.place_of(key)
             begin = end = sum(each < key for each, _ in entries)
         elif step < 5:
-            found = cursor.right_of(cursor.window)
+            found = cursor.next_window(cursor.window)
             assert (found is not None) == (end < len(entries))
             if found is not None:
                 cursor.window = found
                 begin, end = end, end + len(found.keys)
         else:
-            found = cursor.left_of(cursor.window)
+            found = cursor.previous_window(cursor.window)
             assert (found is not None) == (begin > 0)
             if found is not None:
                 cursor.window = found
@@ -109,14 +109,14 @@ def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Rand
         cursor = Cursor(Source(View(held, Version.empty()), tables, rank_of(len(written) + 1)))
         cursor.window = cursor.place_of(b"%02d" % rng.randrange(60))
         for _ in range(12):
-            step = rng.choice((cursor.right_of, cursor.left_of))
+            step = rng.choice((cursor.next_window, cursor.previous_window))
             found = step(cursor.window)
             again = step(cursor.window)
             assert (found is None) == (again is None)
             if found is not None and again is not None:
                 # A walk that was begun anew may end its windows elsewhere.
                 least = min(found.end, again.end)
-                near = slice(least) if step == cursor.right_of else slice(-least, None)
+                near = slice(least) if step == cursor.next_window else slice(-least, None)
                 assert found.keys[near] == again.keys[near]
                 assert found.values[near] == again.values[near]
                 cursor.window = rng.choice((found, again))

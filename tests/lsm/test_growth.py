@@ -45,7 +45,7 @@ class Size:
     pending: int
     in_doubt: int
     snapshots: int
-    walkers: int
+    iterators: int
     open_tables: int
     queued: int
     manual: int
@@ -76,7 +76,7 @@ class Size:
             pending=len(store.installer._pending),
             in_doubt=len(store.installer._in_doubt),
             snapshots=len(store._snapshots),
-            walkers=len(store._walkers),
+            iterators=len(store._iterators),
             open_tables=len(store.tables._alive),
             queued=len(store.writer._queue),
             manual=len(store.background._manual),
@@ -162,7 +162,7 @@ def test_overwriting_the_same_keys_takes_no_more_and_more(
             assert (size.memtables, size.queued, size.manual) == (1, 0, 0)
             assert size.versions <= 1 + HELD
             assert size.snapshots <= HELD
-            assert size.walkers <= HELD
+            assert size.iterators <= HELD
             assert size.threads <= first.threads + 2
             assert size.tickets <= size.threads * 4
             assert size.open_tables <= OPTIONS["max_open_files"] + HELD * 10
@@ -173,7 +173,7 @@ def test_overwriting_the_same_keys_takes_no_more_and_more(
         overwrite(db, rng, 10)
         db.compact_range()
         last = Size.of(db, path)
-        assert (last.versions, last.snapshots, last.walkers) == (1, 0, 0)
+        assert (last.versions, last.snapshots, last.iterators) == (1, 0, 0)
         assert last.bytes < 3 * len(KEYS) * 100
         assert last.descriptors <= first.descriptors + OPTIONS["max_open_files"]
 
@@ -201,6 +201,6 @@ def test_readers_and_writers_that_come_and_go_leave_nothing(
         until(lambda: threading.active_count() <= before + 2)
         gc.collect()
         size = Size.of(db, path)
-        assert (size.snapshots, size.walkers, size.queued, size.pending) == (0, 0, 0, 0)
+        assert (size.snapshots, size.iterators, size.queued, size.pending) == (0, 0, 0, 0)
         assert (size.stray_tables, size.versions, size.memtables) == (0, 1, 1)
         check_caches(db)
