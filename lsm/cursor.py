@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
@@ -14,6 +15,7 @@ from lsm.kernels.python import merge
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.tables import Tables
+    from lsm.version import PlacedTable
     from lsm.view import View
 
 
@@ -23,6 +25,8 @@ class Edge(NamedTuple):
     key: OrderedKey
     included: bool
 
+
+_low_of = attrgetter("low")
 
 # Where the next window begins: at a key, at the very beginning, or nowhere: all entries were read.
 _Start: TypeAlias = Edge | None
@@ -42,33 +46,34 @@ class Source:
 
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Windows from a key on."""
-        version, tables, fill = self.view.version, self.tables, self.fill_cache
         runs = [memtable.ascending(start) for memtable in self.view.memtables]
         runs += [
-            tables.ascending([placed], start, fill)
-            for placed in version.levels[0]
-            if start is None or not placed.high < start
+            self.tables.ascending(tables, start, self.fill_cache)
+            for tables in self._sorted_runs(start, None)
         ]
-        for level, highs in version.sorted_levels:
-            first = 0 if start is None else bisect_left(highs, start)
-            runs.append(tables.ascending(level[first:], start, fill))
         return merge.ascending(runs)
 
     def descending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Windows up to a key, the last one first."""
-        version, tables, fill = self.view.version, self.tables, self.fill_cache
         runs = [memtable.descending(start) for memtable in self.view.memtables]
         runs += [
-            tables.descending([placed], start, fill)
-            for placed in version.levels[0]
-            if start is None or not start < placed.low
+            self.tables.descending(tables, start, self.fill_cache)
+            for tables in self._sorted_runs(None, start)
         ]
-        for level, _ in version.sorted_levels:
-            end = len(level)
-            if start is not None:
-                end = bisect_right(level, start, key=lambda placed: placed.low)
-            runs.append(tables.descending(level[:end], start, fill))
         return merge.descending(runs)
+
+    def _sorted_runs(
+        self, low: OrderedKey | None, high: OrderedKey | None
+    ) -> Iterator[Sequence[PlacedTable]]:
+        """The tables with keys between two bounds, as runs: each of level 0, and every level."""
+        version = self.view.version
+        for placed in version.levels[0]:
+            if (low is None or not placed.high < low) and (high is None or not high < placed.low):
+                yield (placed,)
+        for level, highs in version.sorted_levels:
+            first = 0 if low is None else bisect_left(highs, low)
+            end = len(level) if high is None else bisect_right(level, high, key=_low_of)
+            yield level[first:end]
 
 
 class Window:
@@ -136,8 +141,7 @@ class Cursor:
             if entries is None:
                 break
             keys, values = visible(entries, source.read_rank)
-            begin = 0 if edge is None else _first_from(keys, edge)
-            end = len(keys) if source.high is None else _end_at(keys, source.high)
+            begin, end = _between(keys, edge, source.high)
             last = entries[-1][0]
             is_last = source.high is not None and not last < source.high.key
             edge = _EXHAUSTED if is_last else Edge(last, False)
@@ -160,8 +164,7 @@ class Cursor:
             if entries is None:
                 break
             keys, values = visible(entries, source.read_rank)
-            begin = 0 if source.low is None else _first_from(keys, source.low)
-            end = len(keys) if edge is None else _end_at(keys, edge)
+            begin, end = _between(keys, source.low, edge)
             first = entries[0][0]
             is_first = source.low is not None and not source.low.key < first
             edge = _EXHAUSTED if is_first else Edge(first, False)
@@ -201,9 +204,11 @@ def visible(window: list[Entry], read_rank: int) -> tuple[list[OrderedKey], list
     return keys, values
 
 
-def _first_from(keys: list[OrderedKey], edge: Edge) -> int:
-    return bisect_left(keys, edge.key) if edge.included else bisect_right(keys, edge.key)
-
-
-def _end_at(keys: list[OrderedKey], edge: Edge) -> int:
-    return bisect_right(keys, edge.key) if edge.included else bisect_left(keys, edge.key)
+def _between(keys: list[OrderedKey], low: Edge | None, high: Edge | None) -> tuple[int, int]:
+    """Where the keys between two edges begin and end; None is no bound."""
+    begin, end = 0, len(keys)
+    if low is not None:
+        begin = (bisect_left if low.included else bisect_right)(keys, low.key)
+    if high is not None:
+        end = (bisect_right if high.included else bisect_left)(keys, high.key)
+    return begin, end
