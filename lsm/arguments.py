@@ -38,5 +38,5 @@ def flag(name: str, value: Any) -> bool:
 
 def incremented(prefix: bytes) -> bytes | None:
     """The least key that is greater than all with this prefix; None if there is none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes((head[-1] + 1,)) if head else None

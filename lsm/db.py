@@ -67,14 +67,14 @@ class DB(Ranges):
         storage: Storage | None = None,
     ):
         given = {
-            "paranoid_checks": None if paranoid_checks is None else bool(paranoid_checks),
+            "paranoid_checks": paranoid_checks,
             "write_buffer_size": write_buffer_size,
             "max_open_files": max_open_files,
             "lru_cache_size": lru_cache_size,
             "block_size": block_size,
             "block_restart_interval": block_restart_interval,
             "max_file_size": max_file_size,
-            "compression": _compression(compression),
+            "compression": compression,
             "bloom_filter_bits": bloom_filter_bits,
             "filter_policy": filter_policy,
             "filter_layout": filter_layout,
@@ -273,8 +273,3 @@ class DB(Ranges):
 
     def _check_open(self) -> None:
         self._store.check_open()
-
-
-def _compression(value: str | bytes | NotGiven | None) -> str | NotGiven | None:
-    """plyvel takes bytes, too."""
-    return value.decode() if isinstance(value, bytes) else value

@@ -112,7 +112,7 @@ def open_store(
         policies = options.filters
         if not read_only:
             policies = policies.with_seed(seed_of(storage, directory))
-            _keep(storage, directory, options, attempt)
+            _save_options(storage, directory, options, attempt)
         store = Store(storage, directory, options, policies, comparator, lock, read_only)
         attempt.on_failure(store.close_here)
         store.recover()
@@ -127,7 +127,16 @@ def options_of(
     config: str | os.PathLike[str] | None,
     given: Mapping[str, Any],
 ) -> Options:
-    """The options that are given, or else those that the database has kept."""
+    """The options that are given, or else those that the database was opened with last.
+
+    In ``given`` are keywords in plyvel's forms: ``compression`` may be bytes, and
+    ``paranoid_checks`` anything that is true or false.
+    """
+    given = dict(given)
+    if isinstance(given.get("compression"), bytes):
+        given["compression"] = given["compression"].decode()
+    if given.get("paranoid_checks") is not None:
+        given["paranoid_checks"] = bool(given["paranoid_checks"])
 
     def kept(filters: LevelPolicies | None) -> Options | None:
         path = f"{directory}/{OPTIONS_NAME}"
@@ -150,8 +159,8 @@ def _check_vacant(storage: Storage, directory: str, create: bool) -> None:
         raise NotADatabaseError(f"{directory}: does not exist (create_if_missing is false)")
 
 
-def _keep(storage: Storage, directory: str, options: Options, attempt: Attempt) -> None:
-    """Write the options down, before the first table that uses them."""
+def _save_options(storage: Storage, directory: str, options: Options, attempt: Attempt) -> None:
+    """Save the options in the directory, before the first table that uses them."""
     path = f"{directory}/{OPTIONS_NAME}"
     text = options.to_toml().encode()
     before = storage.read(path) if storage.exists(path) else None
@@ -168,10 +177,10 @@ def seed_of(storage: Storage, directory: str) -> int:
     """
     path = f"{directory}/{SEED_NAME}"
     try:
-        kept = storage.read(path) if storage.exists(path) else b""
+        seed = storage.read(path) if storage.exists(path) else b""
     except IOError:
-        kept = b""
-    if len(kept) != _SEED_BYTES:
-        kept = secrets.token_bytes(_SEED_BYTES)
-        storage.replace(path, kept, f"{path}.dbtmp")
-    return int.from_bytes(kept, "little")
+        seed = b""
+    if len(seed) != _SEED_BYTES:
+        seed = secrets.token_bytes(_SEED_BYTES)
+        storage.replace(path, seed, f"{path}.dbtmp")
+    return int.from_bytes(seed, "little")

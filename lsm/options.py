@@ -277,7 +277,7 @@ def from_kept(data: bytes, source: str, filters: LevelPolicies | None = None) ->
 
 _FILTER_KEYWORDS = ("filter_policy", "filter_layout", "bloom_filter_bits")
 _KEYWORDS = (*KEYS, *_FILTER_KEYWORDS)
-_NONE_SAYS_SOMETHING = ("compression", "filter_policy")
+_NONE_IS_A_CHOICE = ("compression", "filter_policy")
 
 
 def effective(
@@ -298,24 +298,24 @@ def effective(
             known = ", ".join(sorted(_KEYWORDS))
             nearest = did_you_mean(name, _KEYWORDS)
             raise TypeError(f"unknown option {name!r}{nearest}; allowed are {known}")
-    said = {name: value for name, value in given.items() if _says_something(name, value)}
-    filters = _said_filters(
-        said.pop("filter_policy", NOT_GIVEN),
-        said.pop("filter_layout", None),
-        said.pop("bloom_filter_bits", 0),
+    given_values = {name: value for name, value in given.items() if _is_given(name, value)}
+    filters = _filters_of_keywords(
+        given_values.pop("filter_policy", NOT_GIVEN),
+        given_values.pop("filter_layout", None),
+        given_values.pop("bloom_filter_bits", 0),
     )
     if filters is not None:
-        said["filters"] = filters
+        given_values["filters"] = filters
     base = load(config) if config is not None else kept(filters)
-    return attrs.evolve(Options() if base is None else base, **said)
+    return attrs.evolve(Options() if base is None else base, **given_values)
 
 
-def _says_something(name: str, value: object) -> bool:
+def _is_given(name: str, value: object) -> bool:
     """Whether a keyword was given, in plyvel's way: None is as good as nothing, mostly."""
-    return value is not NOT_GIVEN and (value is not None or name in _NONE_SAYS_SOMETHING)
+    return value is not NOT_GIVEN and (value is not None or name in _NONE_IS_A_CHOICE)
 
 
-def _said_filters(policy: Any, layout: str | None, bits: int) -> LevelPolicies | None:
+def _filters_of_keywords(policy: Any, layout: str | None, bits: int) -> LevelPolicies | None:
     """The filters of every level that keywords select; None where they select nothing."""
     if checked_int("bloom_filter_bits", bits, 0, MAX_BITS_PER_KEY):
         if policy is not NOT_GIVEN or layout is not None:

@@ -21,7 +21,6 @@ from lsm.repairing import LOST, UNREADABLE, Repair, Report, is_directory
 from lsm.storage import FileSystem
 
 if TYPE_CHECKING:
-    from lsm.options import Options
     from lsm.storage import Storage
     from policies import FilterPolicy, LevelPolicies
 
@@ -100,7 +99,7 @@ def repair(
     directory = opening.located(opening.directory_of(name), storage)
     order = opening.comparator_of(comparator, comparator_name)
     foreign.check(storage, directory)
-    options = _options(storage, directory, config, given)
+    options = opening.options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
         if dry_run:
             if storage.exists(directory):
@@ -155,18 +154,3 @@ def _is_ours(name: str) -> bool:
     if parsed is not None:
         return parsed[0] is not Kind.LOCK
     return name.removesuffix(".dbtmp") in (OPTIONS_NAME, SEED_NAME)
-
-
-def _options(
-    storage: Storage,
-    directory: str,
-    config: str | os.PathLike[str] | None,
-    given: dict[str, Any],
-) -> Options:
-    """The options to write tables with: those given, or those kept in the database."""
-
-    if isinstance(given.get("compression"), bytes):
-        given["compression"] = given["compression"].decode()
-    if given.get("paranoid_checks") is not None:
-        given["paranoid_checks"] = bool(given["paranoid_checks"])
-    return opening.options_of(storage, directory, config, given)
