@@ -17,11 +17,12 @@ from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError, NotADatabaseError
 from lsm.manifest import Manifest
-from lsm.storage import FileSystem, Storage, failed
+from lsm.storage import FileSystem
 from lsm.store import Store, watch_for_forks
 
 if TYPE_CHECKING:
     from lsm.options import Options
+    from lsm.storage import Storage
     from policies import LevelPolicies
 
 _SEED_BYTES = 8
@@ -55,26 +56,6 @@ def comparator_of(compare: Callable[[bytes, bytes], int] | None, name: bytes | N
     return CustomComparator(name.decode("utf-8", "surrogateescape"), compare)
 
 
-def located(directory: str, storage: Storage) -> str:
-    """The path under which a directory is found wherever this process goes afterwards.
-
-    Only the system's own files have a current directory; in other storages names are whole.
-    """
-    if not isinstance(storage, FileSystem):
-        return directory
-    if not directory:
-        raise NotADatabaseError("'name' is empty: there is no such directory")
-    if sys.platform == "win32":  # pragma: no cover - where a drive has a directory of its own
-        return os.path.abspath(directory)
-    if os.path.isabs(directory):
-        return directory
-    try:
-        return os.path.join(os.getcwd(), directory)  # as it is: ".." leads elsewhere behind links
-    except OSError as error:
-        what = "tell where a relative path leads, for want of a current directory"
-        raise failed(error, what, directory) from error
-
-
 def open_store(
     directory: str,
     comparator: Comparator,
@@ -93,7 +74,7 @@ def open_store(
     if read_only and create:
         raise ValueError("a database opened with read_only=True cannot be created: leave out one")
     storage = FileSystem() if storage is None else storage
-    directory = located(directory, storage)
+    directory = storage.absolute(directory)
     foreign.check(storage, directory)
     options = options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:

@@ -28,6 +28,9 @@ class Rehearsal(Storage):
         self._changes: dict[str, _Draft | str | None] = {}
         self._made: set[str] = set()
 
+    def absolute(self, path: str) -> str:
+        return self._storage.absolute(path)
+
     def make_directory(self, path: str) -> None:
         if self._storage.exists(path):
             self._storage.list(path)  # an error where it is none

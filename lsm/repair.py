@@ -96,7 +96,7 @@ def repair(
     """Repair as ``repair_db`` does, with the same options, and say what was kept and lost."""
     dry_run = flag("dry_run", dry_run)
     storage = FileSystem() if storage is None else storage
-    directory = opening.located(opening.directory_of(name), storage)
+    directory = storage.absolute(opening.directory_of(name))
     order = opening.comparator_of(comparator, comparator_name)
     foreign.check(storage, directory)
     options = opening.options_of(storage, directory, config, given)
@@ -127,7 +127,7 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
     where there is no such directory. A database that is open is refused, and so is another store's.
     """
     storage = FileSystem() if storage is None else storage
-    directory = opening.located(opening.directory_of(name), storage)
+    directory = storage.absolute(opening.directory_of(name))
     try:
         storage.list(directory)
     except IOError as error:

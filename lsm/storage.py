@@ -20,7 +20,7 @@ from typing import Protocol, Self
 import attrs
 
 from lsm import locks
-from lsm.errors import IOError
+from lsm.errors import IOError, NotADatabaseError
 from lsm.syncing import surely
 
 Data = bytes | bytearray | memoryview
@@ -105,6 +105,13 @@ class Lock(Protocol):
 
 class Storage(Protocol):
     """What the engine asks of a file system. Paths are str; failures are lsm.IOError."""
+
+    def absolute(self, path: str) -> str:
+        """The path that leads to the same place wherever the process goes afterwards.
+
+        That is the path itself where there is no current directory that paths are relative to.
+        """
+        return path
 
     def make_directory(self, path: str) -> None:
         """Make sure that this directory is there; the one above it has to be."""
@@ -192,6 +199,19 @@ def trying(what: str, path: str, new: str | None = None) -> Iterator[None]:
 
 class FileSystem(Storage):
     """The system's own files. Its locks are LevelDB's, so that each keeps out the other."""
+
+    def absolute(self, path: str) -> str:
+        if not path:
+            raise NotADatabaseError("'name' is empty: there is no such directory")
+        if sys.platform == "win32":  # pragma: no cover - where a drive has a directory of its own
+            return os.path.abspath(path)
+        if os.path.isabs(path):
+            return path
+        try:
+            return os.path.join(os.getcwd(), path)  # as it is: ".." leads elsewhere behind links
+        except OSError as error:
+            what = "tell where a relative path leads, for want of a current directory"
+            raise failed(error, what, path) from error
 
     def make_directory(self, path: str) -> None:
         with trying("make the directory, the last part of this path", path):
