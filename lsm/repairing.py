@@ -52,8 +52,10 @@ from lsm.errors import ComparatorError, CorruptionError, IOError
 from lsm.kernels.python import merge
 from lsm.kernels.python.log_encoding import decode_batch
 from lsm.manifest import Manifest
+from lsm.manifest_history import ManifestHistory
 from lsm.memtable import Memtable
 from lsm.options import LEVELS
+from lsm.salvage import Bound, Scan
 from lsm.table_factory import DeeperLevels, Output, TableFactory
 from lsm.tables import TableFile, path_of
 from lsm.version import Version
@@ -63,8 +65,6 @@ if TYPE_CHECKING:
     from lsm.options import Options
     from lsm.storage import Storage
 
-from lsm.manifest_history import ManifestHistory
-from lsm.salvage import Bound, Scan
 
 _log = logging.getLogger("lsm")
 

@@ -150,10 +150,6 @@ class Version:
             level += 1
         return level
 
-    def reaches_below(self, level: int, low: OrderedKey, high: OrderedKey) -> bool:
-        """Whether a deeper level has a table with keys between these bounds."""
-        return any(self.overlapping(deeper, low, high) for deeper in range(level + 1, LEVELS))
-
 
 def _shown(internal: bytes) -> str:
     key, rank = unpack(internal)

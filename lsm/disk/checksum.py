@@ -19,19 +19,13 @@ _UINT32 = 0xFFFFFFFF
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """The checksum of the bytes, or with ``value`` that of what it is of and these behind it."""
+    """The checksum of the bytes; given the ``value`` of other bytes, that of those and these."""
     return _library()(data, value)
 
 
 def mask(crc: int) -> int:
     """The form that is stored: rotated right by 15 bits, and a constant added."""
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _UINT32
-
-
-def unmask(masked: int) -> int:
-    """The checksum of which this is the stored form."""
-    rotated = (masked - _MASK_DELTA) & _UINT32
-    return (rotated >> 17 | rotated << 15) & _UINT32
 
 
 @cache

@@ -57,14 +57,6 @@ class Fields:
         """The next byte."""
         return self.take(1, what)[0]
 
-    def fixed32(self, what: str) -> int:
-        """The next four bytes as a number."""
-        return int.from_bytes(self.take(4, what), "little")
-
-    def fixed64(self, what: str) -> int:
-        """The next eight bytes as a number."""
-        return int.from_bytes(self.take(8, what), "little")
-
     def varint32(self, what: str) -> int:
         """The next varint, of at most five bytes and below 2**32."""
         return self._varint(what, 5, MAX_VARINT32)

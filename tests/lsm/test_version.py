@@ -10,6 +10,7 @@ import pytest
 from lsm.comparator import BYTEWISE, CustomComparator
 from lsm.errors import CorruptionError
 from lsm.options import LEVELS
+from lsm.table_factory import DeeperLevels
 from lsm.version import OverlapError, PlacedTable, Version
 from tests.lsm.placing import numbers, random_version, table, version
 
@@ -141,7 +142,7 @@ def test_what_lies_below_is_known(rng: random.Random) -> None:
         low, high = sorted(b"%02d" % rng.randrange(30) for _ in "ab")
         for level in range(LEVELS):
             below = [overlapping(version, deeper, low, high) for deeper in range(level + 1, LEVELS)]
-            assert version.reaches_below(level, low, high) == any(below)
+            assert DeeperLevels(version, level).overlap(low, high) == any(below)
 
 
 def test_a_placed_table_knows_its_file() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsm.disk.checksum import crc32c, unmask
+from lsm.disk.checksum import crc32c, mask
 from lsm.errors import CorruptionError
 from lsm.kernels.python import log_encoding
 from lsm.kernels.python.log_encoding import (
@@ -44,7 +44,7 @@ def fragments(data: bytes) -> list[tuple[int, bytes]]:
         masked, length, kind = struct.unpack_from("<IHB", data, at)
         payload = data[at + 7 : at + 7 + length]
         assert len(payload) == length
-        assert crc32c(bytes((kind,)) + payload) == unmask(masked)
+        assert mask(crc32c(bytes((kind,)) + payload)) == masked
         found.append((kind, payload))
         at += 7 + length
     return found
