@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from lsm.arguments import key_bytes
 from lsm.disk.coding import varint
@@ -12,17 +12,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from lsm.writer import Operations
+    from lsm.store import Store
 
 _HEADER_BYTES = 12  # sequence number and count
-
-
-class Target(Protocol):
-    """Where a batch is written."""
-
-    def _write(self, operations: Operations, size: int, sync: bool) -> None: ...
-
-    def _check_open(self) -> None: ...
 
 
 class WriteBatch:
@@ -36,10 +28,21 @@ class WriteBatch:
     operations, so that it can be called again.
     """
 
-    __slots__ = ("_db", "_operations", "_prefix", "_size", "_sync", "_transaction")
+    __slots__ = (
+        "_operations",
+        "_pinned_db",
+        "_prefix",
+        "_size",
+        "_store",
+        "_sync",
+        "_transaction",
+    )
 
-    def __init__(self, db: Target, prefix: bytes, transaction: bool, sync: bool):
-        self._db = db
+    def __init__(
+        self, store: Store, pinned_db: object, prefix: bytes, transaction: bool, sync: bool
+    ):
+        self._store = store
+        self._pinned_db = pinned_db  # which stays open as long as this is in use
         self._prefix = prefix
         self._transaction = transaction
         self._sync = sync
@@ -50,7 +53,7 @@ class WriteBatch:
         """Add an operation that sets the key's value."""
         if type(key) is not bytes:
             key = key_bytes("key", key)
-        self._db._check_open()
+        self._store.check_open()
         if type(value) is not bytes:
             value = key_bytes("value", value)
         if self._prefix:
@@ -61,7 +64,7 @@ class WriteBatch:
     def delete(self, key: Buffer) -> None:
         """Add an operation that deletes the key."""
         key = self._prefix + key_bytes("key", key)
-        self._db._check_open()
+        self._store.check_open()
         self._operations.append((key, None))
         self._size += len(key)
 
@@ -69,30 +72,30 @@ class WriteBatch:
         """Add another batch's operations as they are, that one's prefix included."""
         if not isinstance(source, WriteBatch):
             raise TypeError(f"source is a WriteBatch, not {type(source).__name__}")
-        self._db._check_open()
+        self._store.check_open()
         self._operations += source._operations
         self._size += source._size
 
     def clear(self) -> None:
-        """Forget all operations."""
-        self._db._check_open()
+        """Drop the operations that were collected so far."""
+        self._store.check_open()
         self._operations, self._size = [], 0
 
     def write(self) -> None:
         """Write the operations as one."""
-        self._db._check_open()
-        self._db._write(tuple(self._operations), self._size, self._sync)
+        self._store.check_open()
+        self._store.write(tuple(self._operations), self._size, self._sync)
 
     def approximate_size(self) -> int:
         """The bytes the batch would take in the log."""
-        self._db._check_open()
+        self._store.check_open()
         return _HEADER_BYTES + sum(
             1 + _encoded(key) + (0 if value is None else _encoded(value))
             for key, value in self._operations
         )
 
     def __enter__(self) -> Self:
-        self._db._check_open()
+        self._store.check_open()
         return self
 
     def __exit__(
@@ -101,7 +104,7 @@ class WriteBatch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._db._check_open()
+        self._store.check_open()
         is_whole = kind is None or (
             issubclass(kind, Exception) and not issubclass(kind, (MemoryError, RecursionError))
         )

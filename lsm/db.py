@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from lsm.iterators import Iterator, RawIterator
     from lsm.stats import Stats
     from lsm.storage import Storage
-    from lsm.writer import Operations
     from policies import FilterPolicy, LevelPolicies
 
 
@@ -136,7 +135,7 @@ class DB(Ranges):
         it survives the loss of power, too.
         """
         key = key_bytes("key", key)
-        self._check_open()
+        self._store.check_open()
         value = key_bytes("value", value)
         self._store.write(((key, value),), len(key) + len(value), flag("sync", sync))
 
@@ -152,8 +151,10 @@ class DB(Ranges):
 
         What an exception within its ``with`` block does is said at ``WriteBatch``.
         """
-        self._check_open()
-        return WriteBatch(self, b"", flag("transaction", transaction), flag("sync", sync))
+        self._store.check_open()
+        return WriteBatch(
+            self._store, self, b"", flag("transaction", transaction), flag("sync", sync)
+        )
 
     def might_contain(self, key: Buffer) -> bool:
         """False if memory and filters alone tell that the key has no value; reads no data."""
@@ -170,7 +171,7 @@ class DB(Ranges):
         )
 
     def __iter__(self) -> Iterator:
-        self._check_open()
+        self._store.check_open()
         return self.iterator()
 
     def _reading(self) -> Reading:
@@ -182,14 +183,14 @@ class DB(Ranges):
 
     def prefixed_db(self, prefix: Buffer) -> PrefixedDB:
         """The part of the database whose keys begin with a prefix."""
-        return PrefixedDB(self, key_bytes("prefix", prefix))
+        return PrefixedDB(self._store, self, key_bytes("prefix", prefix))
 
     # -- Looking after it ------------------------------------------------------------------
 
     def compact_range(self, *, start: Buffer | None = None, stop: Buffer | None = None) -> None:
         """Write what is in memory to tables, and merge all tables of a range, level by level."""
         low, high = optional_key("start", start), optional_key("stop", stop)
-        self._check_open()
+        self._store.check_open()
         wrap = self._store.comparator.wrap
         if wrap is not None:
             low = None if low is None else wrap(low)
@@ -210,7 +211,7 @@ class DB(Ranges):
 
     def wait_until_idle(self) -> None:
         """Return when nothing is left to be flushed and no level is full."""
-        self._check_open()
+        self._store.check_open()
         self._store.wait_until_idle()
 
     def approximate_size(self, start: Buffer, stop: Buffer) -> int:
@@ -219,29 +220,29 @@ class DB(Ranges):
 
     def approximate_sizes(self, *ranges: Sequence[Buffer]) -> list[int]:
         """The same of many ``(start, stop)`` pairs, in order."""
-        self._check_open()
+        self._store.check_open()
         return inspection.approximate_sizes(self._store, ranges)
 
     def get_property(self, name: bytes) -> bytes | None:
         """One of LevelDB's properties, such as ``b"leveldb.stats"``; None for an unknown name."""
         name = key_bytes("name", name)
-        self._check_open()
+        self._store.check_open()
         return inspection.get_property(self._store, name)
 
     def explain(self, key: Buffer) -> Explanation:
         """Which memtables, filters and blocks answer for a key, and why."""
         whole = key_bytes("key", key)
-        self._check_open()
+        self._store.check_open()
         return inspection.explain(self._store, whole)
 
     def filters(self) -> tuple[LevelFilters, ...]:
         """What every level is configured to use, and what its tables really carry."""
-        self._check_open()
+        self._store.check_open()
         return inspection.filters(self._store)
 
     def stats(self) -> Stats:
         """What there is and what was counted since the database was opened."""
-        self._check_open()
+        self._store.check_open()
         return inspection.stats(self._store)
 
     @property
@@ -267,9 +268,3 @@ class DB(Ranges):
     def __repr__(self) -> str:
         closed = " (closed)" if self.closed else ""
         return f"<lsm.DB with name {self._name!r}{closed} at {id(self):#x}>"
-
-    def _write(self, operations: Operations, size: int, sync: bool) -> None:
-        self._store.write(operations, size, sync)
-
-    def _check_open(self) -> None:
-        self._store.check_open()

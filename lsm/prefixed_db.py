@@ -15,25 +15,27 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.db import DB
+    from lsm.store import Store
 
 
 class PrefixedDB(Ranges):
     """Reads and writes a database as if it held only the keys with a prefix, and not the prefix."""
 
-    __slots__ = ("__weakref__", "_db", "_prefix")
+    __slots__ = ("__weakref__", "_db", "_prefix", "_store")
 
-    def __init__(self, db: DB, prefix: bytes):
+    def __init__(self, store: Store, db: DB, prefix: bytes):
+        self._store = store
         self._db = db
         self._prefix = prefix
 
     @property
     def db(self) -> DB:
-        """The whole database."""
+        """The database that this is a part of, under no prefix."""
         return self._db
 
     @property
     def prefix(self) -> bytes:
-        """The whole prefix."""
+        """What all keys begin with in the database, the prefixes of outer parts included."""
         return self._prefix
 
     def get(
@@ -52,7 +54,7 @@ class PrefixedDB(Ranges):
 
     def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
         """The values of many keys as of one moment, in order."""
-        return reading.get_many(self._db._store, keys, default, None, self._prefix)
+        return reading.get_many(self._store, keys, default, None, self._prefix)
 
     def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None
@@ -70,19 +72,23 @@ class PrefixedDB(Ranges):
     ) -> WriteBatch:
         """A batch whose keys get the prefix."""
         return WriteBatch(
-            self._db, self._prefix, flag("transaction", transaction), flag("sync", sync)
+            self._store,
+            self._db,
+            self._prefix,
+            flag("transaction", transaction),
+            flag("sync", sync),
         )
 
     def _reading(self) -> Reading:
-        return Reading(self._db._store, self._prefix, None, self._db)
+        return Reading(self._store, self._prefix, None, self._db)
 
     def snapshot(self) -> Snapshot:
         """The part as it is now."""
-        return Snapshot(self._db._store, self._prefix, self._db)
+        return Snapshot(self._store, self._prefix, self._db)
 
     def prefixed_db(self, prefix: Buffer) -> PrefixedDB:
         """A part of this part."""
-        return PrefixedDB(self._db, self._prefix + key_bytes("prefix", prefix))
+        return PrefixedDB(self._store, self._db, self._prefix + key_bytes("prefix", prefix))
 
     def __repr__(self) -> str:
         return f"<lsm.PrefixedDB with prefix {self._prefix!r} at {id(self):#x}>"

@@ -58,12 +58,12 @@ class WriteLog:
         """Finish the log before this one."""
         before = self._before
         if before is not None:
-            before._finish()
+            before.finish()
             before.close()
             self._before = None
 
-    def _finish(self) -> None:
-        """Sync for the last time."""
+    def finish(self) -> None:
+        """Sync for the last time; once done, do nothing."""
         try:
             if not self._is_finished:
                 self.sync()
