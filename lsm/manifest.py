@@ -92,7 +92,7 @@ class Manifest:
         for record in reader.records_until_loss():
             try:
                 edit = Edit.decode(record, LEVELS)
-                self._check_comparator(path, edit.comparator)
+                check_comparator(path, self._comparator, edit.comparator)
                 self._replay(edit, reader.valid_start, live, seen)
             except CorruptionError as error:
                 raise _damaged(path, reader.valid_start, error) from error
@@ -253,14 +253,6 @@ class Manifest:
             )
         return name
 
-    def _check_comparator(self, path: str, name: str | None) -> None:
-        if name is not None and name != self._comparator.name:
-            raise ComparatorError(
-                f"{path}: the keys are ordered by the comparator {name!r}, and "
-                f"{self._comparator.name!r} was given: open it with the comparator= and "
-                "comparator_name= that it was created with"
-            )
-
     def _replay(self, edit: Edit, at: int, live: dict[int, _Live], seen: Edit) -> None:
         """Take in one record, which stands at this byte."""
         for name, highest in _HIGHEST.items():
@@ -295,6 +287,16 @@ class Manifest:
         self.last_sequence = seen.last_sequence
         for number in (self.log_number, self.previous_log_number):
             self.reserve(number)
+
+
+def check_comparator(path: str, comparator: Comparator, name: str | None) -> None:
+    """ComparatorError if a manifest names another comparator; None is no name."""
+    if name is not None and name != comparator.name:
+        raise ComparatorError(
+            f"{path}: the keys are ordered by the comparator {name!r}, and {comparator.name!r} "
+            "was given: give the comparator= and comparator_name= that the database was created "
+            "with"
+        )
 
 
 def _set_current(storage: Storage, directory: str, number: int) -> None:

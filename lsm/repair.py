@@ -16,8 +16,10 @@ from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
 from lsm.options import NOT_GIVEN, NotGiven
+from lsm.quarantine import LOST, UNREADABLE
 from lsm.rehearsal import Rehearsal
-from lsm.repairing import LOST, UNREADABLE, Repair, Report, is_directory
+from lsm.repair_report import Report
+from lsm.repairing import Repair, is_directory
 from lsm.storage import FileSystem
 
 if TYPE_CHECKING:

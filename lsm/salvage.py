@@ -9,12 +9,14 @@ from operator import lt
 from struct import unpack_from
 from typing import TYPE_CHECKING, TypeAlias
 
+import attrs
+
 from lsm import loaded_filter
 from lsm.disk import compression as block_compression
 from lsm.disk.block import Block
 from lsm.disk.checksum import crc32c, mask
 from lsm.disk.footer import TRAILER_BYTES, Handle
-from lsm.disk.keys import DELETE, PUT, Entry
+from lsm.disk.keys import DELETE, PUT, Entry, sequence_of
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError
 from lsm.storage import Mapped
@@ -27,11 +29,43 @@ _KIND = re.compile(b"[\\0-\\2]")
 # A block of an unknown length is looked for so far. Larger than every block_size there may be.
 _LONGEST_SEARCH = 16 << 20
 
-Bound: TypeAlias = "tuple[OrderedKey, int]"
-"""Where an entry stands: its key and rank."""
+Position: TypeAlias = "tuple[OrderedKey, int]"
+"""Where an entry stands in the order of a table: its key and rank."""
 
 
-class Scan:
+@attrs.define(eq=False)
+class ScannedTable:
+    """A table file of a directory, and what a scan of its bytes showed."""
+
+    name: str
+    number: int
+    size: int = 0
+    first: Position | None = None
+    last: Position | None = None
+    count: int = 0
+    last_sequence: int = 0
+    losses: list[str] = attrs.field(factory=list)
+    defects: list[str] = attrs.field(factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its entries were read."""
+        return self.first is not None and not self.losses
+
+    def read(self, scan: TableScan, size: int) -> None:
+        """Take in what there is to say of all entries that a scan of so many bytes finds."""
+        self.size = size
+        for entries in scan.blocks():
+            if self.first is None:
+                self.first = entries[0][:2]
+            self.last = entries[-1][:2]
+            self.count += len(entries)
+            newest = sequence_of(min(rank for _, rank, _ in entries))
+            self.last_sequence = max(self.last_sequence, newest)
+        self.losses, self.defects = scan.losses, scan.defects
+
+
+class TableScan:
     """Reads all that can be read of a table.
 
     ``losses`` then says what could not be, and ``defects`` what is wrong besides: whatever holds no
@@ -42,7 +76,7 @@ class Scan:
         self._path = path
         self._data = data
         self._comparator = comparator
-        self._before: Bound | None = None
+        self._before: Position | None = None
         self.losses: list[str] = []
         self.defects: list[str] = []
 
@@ -62,7 +96,7 @@ class Scan:
 
     def _blocks_by_index(self, table: Table) -> Iterator[list[Entry]]:
         bounds = zip(table.index_keys, table.index_ranks, strict=True)
-        bound: Bound | None = None
+        bound: Position | None = None
         for number, next_bound in enumerate(bounds):
             try:
                 block = table.block(number)
@@ -96,9 +130,9 @@ class Scan:
             f"{self._path}: without its index it can be read up to byte {at} of {len(data)}"
         )
 
-    def _checked(self, block: Block) -> tuple[Bound, Bound]:
+    def _checked(self, block: Block) -> tuple[Position, Position]:
         """Where the block begins and ends, if it can be the next one."""
-        first: Bound | None = None
+        first: Position | None = None
         before = self._before
         for entries in block.pieces():
             if before is not None and entries[0][:2] < before:
