@@ -14,10 +14,10 @@ from lsm.arguments import flag
 from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt, make_directory
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
+from lsm.dry_run import DryRunStorage
 from lsm.errors import IOError
 from lsm.options import NOT_GIVEN, NotGiven
 from lsm.quarantine import LOST, UNREADABLE
-from lsm.rehearsal import Rehearsal
 from lsm.repair_report import Report
 from lsm.repairing import Repair, is_directory
 from lsm.storage import FileSystem
@@ -106,9 +106,9 @@ def repair(
         if dry_run:
             if storage.exists(directory):
                 attempt.read()
-            rehearsal = Rehearsal(storage)
-            make_directory(rehearsal, directory)
-            return Repair(rehearsal, directory, order, options, _DryRunLog(_log)).run()
+            overlay = DryRunStorage(storage)
+            make_directory(overlay, directory)
+            return Repair(overlay, directory, order, options, _DryRunLog(_log)).run()
         attempt.make()
         attempt.write()
         return Repair(storage, directory, order, options).run()

@@ -226,7 +226,7 @@ ATTEMPTS: dict[str, Callable[[Path], Any]] = {
     "read only": lambda path: lsm.DB(path, read_only=True),
     "repair": lsm.repair_db,
     "repair, told": repair,
-    "rehearse": lambda path: lsm.repair_db(path, dry_run=True),
+    "dry run": lambda path: lsm.repair_db(path, dry_run=True),
     "destroy": lsm.destroy_db,
 }
 

@@ -1,4 +1,4 @@
-"""A storage that only pretends: what is written to it is found in it again, and nowhere else."""
+"""The storage of a dry run: what is written to it is found in it again, and nowhere else."""
 
 # ruff: noqa: D102 - what the methods do is said in the interface
 from __future__ import annotations
@@ -15,17 +15,16 @@ from lsm.errors import IOError
 from lsm.storage import Data, Lock, Mapped, Storage, WritableFile
 
 
-class Rehearsal(Storage):
-    """Another storage as it would be after the operations that are tried here.
+class DryRunStorage(Storage):
+    """An overlay of another storage, which is read and stays as it is.
 
-    That one is read and stays as it is. New files are temporary ones of the system's, without a
-    name, and end with the rehearsal.
+    New files are temporary ones of the system's, without a name, and end with the dry run.
     """
 
     def __init__(self, storage: Storage):
         self._storage = storage
-        # What is found under a path now: a draft, a file that is there, or nothing.
-        self._changes: dict[str, _Draft | str | None] = {}
+        # What is found under a path now: a file of the dry run, the path of one below, or nothing.
+        self._changes: dict[str, _DryRunFile | str | None] = {}
         self._made: set[str] = set()
 
     def absolute(self, path: str) -> str:
@@ -62,19 +61,19 @@ class Rehearsal(Storage):
 
     def size(self, path: str) -> int:
         found = self._find(path, "find the size of the file")
-        return found.size if isinstance(found, _Draft) else self._storage.size(found)
+        return found.size if isinstance(found, _DryRunFile) else self._storage.size(found)
 
     def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
-        draft = self._changes[path] = _Draft(path)
-        return draft
+        file = self._changes[path] = _DryRunFile(path)
+        return file
 
     def read(self, path: str) -> bytes:
         found = self._find(path, "read the file")
-        return found.read() if isinstance(found, _Draft) else self._storage.read(found)
+        return found.read() if isinstance(found, _DryRunFile) else self._storage.read(found)
 
     def map(self, path: str) -> Mapped:
         found = self._find(path, "map the file")
-        return found.map() if isinstance(found, _Draft) else self._storage.map(found)
+        return found.map() if isinstance(found, _DryRunFile) else self._storage.map(found)
 
     def rename(self, old: str, new: str) -> None:
         self._changes[new] = self._find(old, "rename the file")
@@ -90,16 +89,16 @@ class Rehearsal(Storage):
     def lock(self, path: str, *, shared: bool = False) -> Lock:
         return self._storage.lock(path, shared=True)
 
-    def _find(self, path: str, what: str) -> _Draft | str:
-        """The draft, or the path under which the other storage has it."""
+    def _find(self, path: str, what: str) -> _DryRunFile | str:
+        """The dry run's file, or the path under which the other storage has it."""
         found = self._changes.get(path, path)
         if found is None or not (path in self._changes or self._storage.exists(path)):
             raise _missing(what, path)
         return found
 
 
-class _Draft:
-    """A file being written, that nobody else sees."""
+class _DryRunFile:
+    """A temporary file without a name, which only its dry run sees."""
 
     def __init__(self, path: str):
         self.path = path
@@ -117,7 +116,7 @@ class _Draft:
         try:
             self._file.write(data)
         except OSError as error:
-            what = f"cannot write a draft into {tempfile.gettempdir()}: {error.strerror}"
+            what = f"cannot write a dry run's file into {tempfile.gettempdir()}: {error.strerror}"
             raise IOError(error.errno, what, self.path) from error
         self.size += len(data)
 

@@ -1,4 +1,4 @@
-"""A repair that is only rehearsed: it says what the repair then does, and changes nothing."""
+"""A dry run of a repair: it says what the repair then does, and changes nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsm
+from lsm.dry_run import DryRunStorage
 from lsm.errors import ForeignDatabaseError, IOError, LockedError, NotADatabaseError
-from lsm.rehearsal import Rehearsal
 from lsm.repair import LOST, Report, repair
 from lsm.storage import FileSystem, Storage
 from tests.effort import examples
@@ -66,7 +66,7 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def rehearsed(path: Path, **options: Any) -> Report:
+def dry_run(path: Path, **options: Any) -> Report:
     """What a repair would do, with nothing changed."""
     before: State = state(path.parent)
     report = lsm.repair_db(path, dry_run=True, **options)
@@ -80,7 +80,7 @@ def test_it_says_what_the_repair_then_does(path: Path, rng: random.Random, damag
     filled(path, rng)
     DAMAGES[damage](path)
     for options in ({}, SMALL):
-        expected = [rehearsed(path, **options) for _ in range(2)]
+        expected = [dry_run(path, **options) for _ in range(2)]
         report = repair(path, **options)
         assert expected == [report, report]
         assert {*report.set_aside} <= {*os.listdir(path / LOST)}
@@ -89,7 +89,7 @@ def test_it_says_what_the_repair_then_does(path: Path, rng: random.Random, damag
         assert len(list(db)) > 100
 
 
-def test_only_a_rehearsal_returns_its_report(path: Path) -> None:
+def test_only_a_dry_run_returns_its_report(path: Path) -> None:
     for said in (False, None):
         assert lsm.repair_db(path, dry_run=said) is None
     with pytest.raises(TypeError):
@@ -97,7 +97,7 @@ def test_only_a_rehearsal_returns_its_report(path: Path) -> None:
 
 
 def test_where_nothing_is_nothing_is_made(tmp_path: Path) -> None:
-    report = rehearsed(tmp_path / "db")
+    report = dry_run(tmp_path / "db")
     assert (report.tables_kept, report.losses, report.set_aside) == (0, (), ())
     assert os.listdir(tmp_path) == []
     with pytest.raises(NotADatabaseError, match="above it"):
@@ -118,7 +118,7 @@ def test_who_writes_is_waited_for_and_who_reads_is_not(path: Path, rng: random.R
     with lsm.DB(path), pytest.raises(LockedError):
         lsm.repair_db(path, dry_run=True)
     with lsm.DB(path, read_only=True):
-        rehearsed(path)
+        dry_run(path)
     lsm.DB(path).close()
 
 
@@ -128,7 +128,7 @@ def test_every_line_it_logs_says_that_it_is_one(
     filled(path, rng)
     spoil(path, "*.ldb", 0.1)
     with caplog.at_level(logging.INFO, "lsm"):
-        rehearsed(path)
+        dry_run(path)
     told = [record.getMessage() for record in caplog.records]
     assert told
     assert all(line.startswith("dry run: ") for line in told)
@@ -161,7 +161,7 @@ def test_for_want_of_room_it_stops_and_says_where(
 
     monkeypatch.setattr("tempfile.TemporaryFile", Full)
     before = state(path)
-    with pytest.raises(IOError, match="cannot write a draft into .*No space left") as info:
+    with pytest.raises(IOError, match="cannot write a dry run's file into .*No space left") as info:
         lsm.repair_db(path, dry_run=True)
     assert info.value.errno == errno.ENOSPC
     assert state(path) == before
@@ -229,34 +229,34 @@ def seen(storage: Storage) -> dict[str, Any]:
 @given(steps=STEPS)
 @examples(30)
 def test_it_is_what_the_storage_would_be(steps: list[tuple[str, str, Any]]) -> None:
-    real, pretended = SimulatedStorage(), SimulatedStorage()
-    for storage in (real, pretended):
+    real, below = SimulatedStorage(), SimulatedStorage()
+    for storage in (real, below):
         storage.make_directory("db")
         storage.create("db/a").close()
         do(storage, "create", "b", b"there")
-    rehearsal = Rehearsal(pretended)
-    untouched = seen(pretended)
+    overlay = DryRunStorage(below)
+    untouched = seen(below)
     for what, name, other in steps:
         if "d/" in name + str(other) and not real.exists("db/d"):
-            continue  # a draft needs no directory
+            continue  # a dry run's file needs no directory
         if what == "rename" and name == other:
             continue
-        assert do(rehearsal, what, name, other) == do(real, what, name, other)
-    assert seen(rehearsal) == seen(real)
-    assert seen(pretended) == untouched
+        assert do(overlay, what, name, other) == do(real, what, name, other)
+    assert seen(overlay) == seen(real)
+    assert seen(below) == untouched
 
 
-def test_a_closed_draft_takes_no_more(tmp_path: Path) -> None:
-    rehearsal = Rehearsal(FileSystem())
-    file = rehearsal.create(f"{tmp_path}/file")
+def test_a_closed_file_takes_no_more(tmp_path: Path) -> None:
+    overlay = DryRunStorage(FileSystem())
+    file = overlay.create(f"{tmp_path}/file")
     file.close()
     file.close()
     with pytest.raises(ValueError, match="is closed"):
         file.append(b"more")
-    rehearsal.make_directory(f"{tmp_path}/d")
+    overlay.make_directory(f"{tmp_path}/d")
     with pytest.raises(IOError, match="not empty"):
-        rehearsal.remove_directory(str(tmp_path))
-    rehearsal.remove_directory(f"{tmp_path}/d")
-    rehearsal.sync_directory(str(tmp_path))
-    assert rehearsal.list(str(tmp_path)) == ["file"]
+        overlay.remove_directory(str(tmp_path))
+    overlay.remove_directory(f"{tmp_path}/d")
+    overlay.sync_directory(str(tmp_path))
+    assert overlay.list(str(tmp_path)) == ["file"]
     assert os.listdir(tmp_path) == []
