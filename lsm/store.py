@@ -24,7 +24,7 @@ from lsm.installing import Installer
 from lsm.locks import renew_locks
 from lsm.manifest import Manifest
 from lsm.memtable import Memtable
-from lsm.nesting import is_nested
+from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
 from lsm.steps import in_turn
 from lsm.table_factory import DeeperLevels
@@ -144,7 +144,7 @@ class Store:
         """
         if self.is_abandoned:
             return
-        if is_nested() or is_background():
+        if is_reentrant() or is_background():
             self.closed_by = self.closed_by or CLOSED
             self._close_elsewhere()
             return
@@ -172,7 +172,7 @@ class Store:
 
     def close_when_collected(self) -> None:
         """Close, called by the garbage collector in whatever thread, wherever it is."""
-        if is_nested() or is_background():
+        if is_reentrant() or is_background():
             self._close_elsewhere()
         else:
             self.close()
@@ -323,7 +323,7 @@ class Store:
     def _check_can_wait(self, what: str) -> None:
         """Raise where waiting could be for this very thread."""
         self.check_open()
-        if is_nested() or is_background():
+        if is_reentrant() or is_background():
             raise Error(
                 f"{self.directory}: {what} waits for the background, and cannot be called in the "
                 "middle of another operation, as by a signal handler, a finalizer or a plug-in: "

@@ -23,7 +23,7 @@ from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.log_encoding import encode_batch
 from lsm.memtable import Memtable
-from lsm.nesting import is_nested
+from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
 from lsm.steps import in_turn, take
 from lsm.view import View
@@ -325,7 +325,7 @@ class Writer:
         except (MemoryError, RecursionError):
             raise  # whoever comes next goes on with it
         except Exception as error:
-            if not is_own and is_nested():
+            if not is_own and is_reentrant():
                 raise  # whose commit it is may be writing it at this moment, further up
             self._give_up(commit, error)
         except BaseException:
@@ -408,7 +408,7 @@ class Writer:
 
 def _cannot_wait() -> bool:
     """Whether who makes room may be waiting for this very thread."""
-    return is_nested() or is_background()
+    return is_reentrant() or is_background()
 
 
 def _waited(ticket: Ticket, seconds: float | None = None) -> float:

@@ -1,4 +1,4 @@
-"""Operations within operations: what a signal handler or a finalizer asks of the engine.
+"""Reentrant operations: what a signal handler or a finalizer asks of the engine.
 
 Python runs both in the middle of whatever the thread was doing, and that may be an operation of the
 engine, which then cannot go on before they return. So what is asked for there never waits for
@@ -14,8 +14,8 @@ from types import FrameType
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-def is_nested() -> bool:
-    """Whether this thread is in the middle of another operation of the engine."""
+def is_reentrant() -> bool:
+    """Whether who calls was itself called within another operation of the engine."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (_is_ours(frame) or _module(frame) == "contextlib"):
         frame = frame.f_back
