@@ -132,7 +132,7 @@ class Background:
                     self._work(worker)
             finally:
                 worker.busy.release()
-                self._store.changed.turn()
+                self._store.changed.notify_all()
             # What came up since it was found that there is no work is looked for once more.
 
     def _is_due(self, worker: _Worker) -> bool:
@@ -154,7 +154,7 @@ class Background:
             if not isinstance(error, StoppedError):
                 self._store.fail(error)
         self.schedule()
-        self._store.changed.turn()
+        self._store.changed.notify_all()
 
     # -- Flushing --------------------------------------------------------------------------
 

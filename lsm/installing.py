@@ -11,7 +11,7 @@ from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
-from lsm.syncing import surely
+from lsm.syncing import checked_sync
 from lsm.table_factory import Output, TableFactory
 from lsm.tables import TableFile
 from lsm.view import View
@@ -77,7 +77,7 @@ class Installer:
                 raise StoppedError  # nothing is known of what the manifest has
             self._in_doubt.update(file.number for file in files)
             if edit.added:
-                surely(lambda: store.storage.sync_directory(store.directory))
+                checked_sync(lambda: store.storage.sync_directory(store.directory))
             store.manifest.last_sequence = store.last_visible
             version = store.manifest.apply(edit, files)
             with store.writer.lock:

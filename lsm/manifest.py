@@ -16,7 +16,7 @@ from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader, LogWriter
 from lsm.errors import ComparatorError, CorruptionError, Error, IOError
 from lsm.options import LEVELS
-from lsm.syncing import surely
+from lsm.syncing import checked_sync
 from lsm.tables import TableFile
 from lsm.version import OverlapError, PlacedTable, Version
 
@@ -188,7 +188,7 @@ class Manifest:
             else:
                 self._log.add(edit.encode())
                 self._file.flush()
-                surely(self._file.sync)
+                checked_sync(self._file.sync)
         except BaseException:
             with contextlib.suppress(IOError):  # what is left in a buffer counts no more
                 self.close()
@@ -204,8 +204,8 @@ class Manifest:
             log.add(self._snapshot().encode())
             log.add(edit.encode())
             file.flush()
-            surely(file.sync)
-            surely(lambda: self._storage.sync_directory(self._directory))
+            checked_sync(file.sync)
+            checked_sync(lambda: self._storage.sync_directory(self._directory))
             _set_current(self._storage, self._directory, number)
         except BaseException:
             with contextlib.suppress(IOError):

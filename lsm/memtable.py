@@ -12,7 +12,7 @@ from sortedcontainers import SortedList
 
 from lsm.comparator import Comparator, OrderedKey
 from lsm.disk.keys import NEWEST, PUT, Entry, rank_of
-from lsm.steps import Step, take
+from lsm.steps import Step, run_steps
 
 if TYPE_CHECKING:
     from lsm.write_log import WriteLog
@@ -64,7 +64,7 @@ class Memtable:
         """Add operations that are in a log already."""
         entries = self.prepare(sequence, operations)
         self.grow(len(entries), sum(len(key) + len(value or b"") for key, value in operations))
-        take(iter(self.steps(entries)))
+        run_steps(iter(self.steps(entries)))
 
     def prepare(
         self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]

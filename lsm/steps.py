@@ -1,9 +1,9 @@
-"""Changes of several places that nobody finds half done.
+"""Atomic updates: changes of several places that no interruption can leave half done.
 
 Between two of its own instructions Python may raise an interruption, or run a signal handler or a
 finalizer. Within one call of a built-in function that calls built-in functions only it does not.
-So what has to change together is written down beforehand, as **steps**, and then taken by one such
-call. An iterator of steps is taken once, whoever comes first: to take it again does nothing.
+So what has to change together is prepared as **steps**, and then run by one such call. An iterator
+of steps runs once, whoever comes first: to run it again does nothing.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Step: TypeAlias = tuple[Callable[..., Any], Any] | tuple[Callable[..., Any], Any
 _drain = deque[Any](maxlen=0).extend
 
 
-def take(steps: Iterator[tuple[Any, ...]]) -> None:
-    """Take all steps that are left, in one call."""
+def run_steps(steps: Iterator[tuple[Any, ...]]) -> None:
+    """Run all steps that are left, in one call of a built-in function."""
     _drain(starmap(call, steps))
 
 
-def in_turn(*calls: Callable[[], object]) -> None:
-    """Call each, whatever Exception another one raises, and raise the first of these at the end.
+def call_all(*calls: Callable[[], object]) -> None:
+    """Call each function, whatever Exception another raises; raise the first of these at the end.
 
-    An interruption ends it there: what is called so can be called again, from the first on.
+    An interruption ends it there: the functions can be called again, from the first on.
     """
     raised: Exception | None = None
     for each in calls:

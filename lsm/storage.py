@@ -21,7 +21,7 @@ import attrs
 
 from lsm import locks
 from lsm.errors import IOError, NotADatabaseError
-from lsm.syncing import surely
+from lsm.syncing import checked_sync
 
 Data = bytes | bytearray | memoryview
 
@@ -164,7 +164,7 @@ class Storage(Protocol):
             try:
                 file.append(data)
                 file.flush()
-                surely(file.sync)
+                checked_sync(file.sync)
             except BaseException:
                 with contextlib.suppress(IOError):
                     file.close()
@@ -175,7 +175,7 @@ class Storage(Protocol):
             with contextlib.suppress(IOError):
                 self.remove(temporary)
             raise
-        surely(lambda: self.sync_directory(os.path.dirname(path) or "."))
+        checked_sync(lambda: self.sync_directory(os.path.dirname(path) or "."))
 
 
 def failed(error: OSError, what: str, path: str, new: str | None = None) -> IOError:

@@ -26,7 +26,7 @@ from lsm.manifest import Manifest
 from lsm.memtable import Memtable
 from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
-from lsm.steps import in_turn
+from lsm.steps import call_all
 from lsm.table_factory import DeeperLevels
 from lsm.tables import TableFile, Tables
 from lsm.turnstile import Turnstile
@@ -158,13 +158,13 @@ class Store:
     def _finish(self) -> None:
         """Take each step of closing; every one of them can be taken again."""
         self.closed_by = self.closed_by or CLOSED
-        self.changed.turn()
+        self.changed.notify_all()
         for reference in list(self._iterators):
             iterator = reference()
             if iterator is not None:
                 iterator.close()
         self.background.wait_until_ended()
-        in_turn(self.writer.close, self.installer.close, self.tables.close, self._release)
+        call_all(self.writer.close, self.installer.close, self.tables.close, self._release)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -232,7 +232,7 @@ class Store:
         if self.failure is None or not self.failure.is_final:
             self.failure = Failure.of(error)
             _log.error("%s: writing has stopped: %s", self.directory, self.failure)
-        self.changed.turn()
+        self.changed.notify_all()
 
     def check_writable(self) -> None:
         """Raise what stands against writing for good, if anything does."""

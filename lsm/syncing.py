@@ -1,4 +1,4 @@
-"""Syncs, whose failure is unlike any other."""
+"""Syncs, whose failure is final: the system may have dropped the pages it could not write."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from lsm.errors import IOError, SyncError
 
 
-def surely(sync: Callable[[], None]) -> None:
-    """Sync; raise a SyncError if that fails, since trying again would say nothing."""
+def checked_sync(sync: Callable[[], None]) -> None:
+    """Sync, or raise SyncError: a second sync would succeed without having written the data."""
     try:
         sync()
     except SyncError:

@@ -9,7 +9,7 @@ from lsm.disk import filenames
 from lsm.errors import IOError
 from lsm.kernels.python.log_encoding import BLOCK_BYTES, frame
 from lsm.storage import Placed
-from lsm.syncing import surely
+from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:
     from lsm.storage import Storage, WritableFile
@@ -22,23 +22,23 @@ class WriteLog:
     ``is_torn`` has part of a record behind that, and takes no more; cutting it off there and then
     might hit a record that a signal handler has written meanwhile.
 
-    ``before`` is the log that this one follows: it is synced and closed first, because a synced
+    ``previous`` is the log that this one follows: it is synced and closed first, because a synced
     write to this one must not outlive an unsynced one to that.
     """
 
     def __init__(
-        self, storage: Storage, directory: str, number: int, before: WriteLog | None = None
+        self, storage: Storage, directory: str, number: int, previous: WriteLog | None = None
     ):
         self.number = number
         self.end = 0
         self.is_torn = False
         self._is_finished = False
-        self._before = before
+        self._previous = previous
         self._storage = storage
         self._path = f"{directory}/{filenames.log_name(number)}"
         self._file: WritableFile = storage.create(self._path, small_appends=True)
         try:
-            surely(lambda: storage.sync_directory(directory))
+            checked_sync(lambda: storage.sync_directory(directory))
         except BaseException:
             self._file.close()
             raise
@@ -50,17 +50,17 @@ class WriteLog:
 
     def append(self, placed: Placed) -> None:
         """Hand a record to the system; until ``end`` is behind it, that can be done again."""
-        if self._before is not None:
-            self.begin()
+        if self._previous is not None:
+            self.finish_previous()
         self._file.append(placed)
 
-    def begin(self) -> None:
-        """Finish the log before this one."""
-        before = self._before
-        if before is not None:
-            before.finish()
-            before.close()
-            self._before = None
+    def finish_previous(self) -> None:
+        """Sync and close the log that this one follows, before the first record of this one."""
+        previous = self._previous
+        if previous is not None:
+            previous.finish()
+            previous.close()
+            self._previous = None
 
     def finish(self) -> None:
         """Sync for the last time; once done, do nothing."""
@@ -74,24 +74,24 @@ class WriteLog:
 
     def sync(self) -> None:
         """Return when all records survive the loss of power. After a failure there is no retry."""
-        surely(self._file.sync)
+        checked_sync(self._file.sync)
 
     def close(self) -> None:
-        """Close the file, and that of the log before it."""
-        if self._before is not None:
-            self._before.close()
+        """Close the file, and that of the previous log."""
+        if self._previous is not None:
+            self._previous.close()
         if self.is_torn:
             self.cut()
         self._file.close()
 
     def cut(self) -> None:
-        """Cut a torn record off, if possible, when nobody writes any more. Readers know such."""
+        """Cut a torn record off, if possible, when nobody writes any more; else replay drops it."""
         with contextlib.suppress(IOError, ValueError):  # or the file is closed already
             self._file.truncate(self.end)
 
     def abandon(self) -> None:
         """Close and remove a log that nobody has written to."""
-        self._before = None
+        self._previous = None
         with contextlib.suppress(IOError):
             self._file.close()
             self._storage.remove(self._path)

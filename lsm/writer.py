@@ -1,11 +1,12 @@
-"""Writing: who waits for the log, who writes for whom, and when to wait for the background.
+"""The write path: the queue before the log, group commit, and stalls for the background.
 
-A write is a **commit**: a record at its place in the log, and then the steps by which memtable,
-log and readers take it in. Commits are made one at a time, by whoever has the lock. A commit is
-registered before its first byte is written, and from then on *anybody* who has the lock carries it
-out, by doing again what may be done already: the record is written to the same place, and the
-steps, taken in one call, are taken once. So an interruption can come anywhere, and who comes next
-goes on from there: the next writer, or a signal handler's write in the middle of this one.
+A write is a **commit**: a record at its offset in the log, and then the steps that add it to the
+memtable, count it in the log and make it visible. Commits are made one at a time, by whichever
+thread holds the lock. A commit is registered as pending before its first byte is written, and from
+then on *any* thread that holds the lock finishes it, by repeating what may be done already: the
+record is written to the same offset, and the steps, run by one call, run once. So an interruption
+can come anywhere, and the next thread goes on from there: the next writer, or a signal handler's
+write in the middle of this one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from lsm.kernels.python.log_encoding import encode_batch
 from lsm.memtable import Memtable
 from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
-from lsm.steps import in_turn, take
+from lsm.steps import call_all, run_steps
 from lsm.view import View
 from lsm.write_log import WriteLog
 
@@ -37,17 +38,17 @@ if TYPE_CHECKING:
 
 Operations = Sequence[tuple[bytes, bytes | None]]
 
-# LevelDB's: how much one writer takes along of what others wait to write.
+# LevelDB's: how many bytes one commit may hold, and how many more than a small first batch.
 _GROUP_BYTES = 1 << 20
 _SMALL_BYTES = 128 << 10
-# LevelDB's: what a write waits for while level 0 has many tables.
+# LevelDB's: how long a write is delayed while level 0 has many tables.
 _SLOW_SECONDS = 0.001
 
 _NO_STEPS: Iterator[Any] = iter(())
 
 
-class Writing:
-    """A batch that waits for its turn. ``error`` says why it was not written when it is done."""
+class QueuedWrite:
+    """A batch in the queue; once it is ``done``, ``error`` is why it was not written, if so."""
 
     __slots__ = ("done", "error", "operations", "size", "sync")
 
@@ -61,14 +62,18 @@ class Writing:
 
 @attrs.define(eq=False)
 class Commit:
-    """A group of batches on its way into log and memtable, as of the rank that was visible."""
+    """A group of batches on its way into log and memtable.
 
-    group: list[Writing]
+    ``visible_before`` is the rank that was visible when it was made, ``rank`` the one that it makes
+    visible.
+    """
+
+    group: list[QueuedWrite]
     memtable: Memtable
     log: WriteLog
     placed: Placed
     entries: list[Entry]
-    before: int
+    visible_before: int
     rank: int
     sync: bool
     size: int
@@ -78,14 +83,14 @@ class Commit:
 
 
 class Writer:
-    """The queue before the log. Who has the lock writes, and takes along those who wait.
+    """The queue before the log: the thread that holds the lock writes for those that wait.
 
-    The lock is the innermost one: who has it waits for nobody but the disk.
+    The lock is the innermost one: its holder waits for nothing but the disk.
     """
 
     def __init__(self, store: Store):
         self._store = store
-        self._queue: deque[Writing] = deque()
+        self._queue: deque[QueuedWrite] = deque()
         self._pending: Commit | None = None
         # Reentrant, since a signal handler or a finalizer can write in the middle of a write.
         self.lock = threading.RLock()
@@ -93,55 +98,55 @@ class Writer:
 
     def write(self, operations: Operations, size: int, sync: bool) -> None:
         """Write operations as one: all of them or none are there, whatever happens."""
-        writing = Writing(operations, size, sync)
+        queued = QueuedWrite(operations, size, sync)
         try:
-            self._queue.append(writing)
-            while not writing.done:
+            self._queue.append(queued)
+            while not queued.done:
                 if not self._has_room():
                     self._make_room()
                 with self.lock:
-                    while not writing.done and self._lead(writing):
+                    while not queued.done and self._write_group(queued):
                         pass
         except Exception:
             with self.lock:  # nobody has it in hand then
-                if not writing.done:
-                    self._remove(writing)
+                if not queued.done:
+                    self._withdraw(queued)
                     raise
         except BaseException:
-            self._remove(writing)
+            self._withdraw(queued)
             raise
-        if writing.error is not None:
-            error, writing.error = writing.error, None  # whose frames have both
+        if queued.error is not None:
+            error, queued.error = queued.error, None  # whose frames have both
             try:
                 raise error
             finally:
                 del error
 
     def switch(self) -> tuple[Memtable, ...]:
-        """Give what is in memory to the background; the memtables that are to be flushed."""
+        """Have what is in memory flushed; the memtables that this concerns."""
         self._store.check_writable()
         with self.lock:
-            self._settle()
+            self._finish_pending()
         memtable = self._view.memtables[0]
         if memtable or (memtable.log is not None and memtable.log.is_torn):
             self._make_room(force=True)
         return self._view.memtables[1:]
 
     def start_log(self) -> WriteLog:
-        """Begin a log."""
-        return self._new_log(before=None)
+        """The first log of an open database; those after it follow one another."""
+        return self._new_log(previous=None)
 
     def close(self) -> None:
-        """Carry out what an interrupted writer has left, and let nobody read or write any more."""
+        """Finish the commit that an interruption left pending, and end reading and writing."""
         with self.lock:
             view = self._store.view
             if view is None:
                 return
             with contextlib.suppress(MemoryError, RecursionError):  # then the log has it
-                self._settle()
+                self._finish_pending()
             logs = [memtable.log for memtable in view.memtables if memtable.log is not None]
             try:
-                in_turn(*[log.close for log in reversed(logs)])
+                call_all(*[log.close for log in reversed(logs)])
             except Exception:
                 self._store.view = None
                 raise
@@ -150,7 +155,7 @@ class Writer:
     # -- Room ------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
-        """Whether a write need not wait."""
+        """Whether the memtable and level 0 let a write go on at once."""
         view, options = self._view, self._store.options
         return (
             view.memtables[0].has_room(options.write_buffer_size)
@@ -158,7 +163,7 @@ class Writer:
         )
 
     def _make_room(self, force: bool = False) -> None:
-        """Wait until there is a memtable with room; ``force`` asks for a new one in any case."""
+        """Stall until there is a memtable with room; ``force`` asks for a new one in any case."""
         if _cannot_wait():
             return
         store, slow, tried = self._store, not force, False
@@ -181,7 +186,7 @@ class Writer:
                 store.work.stopped_seconds += _waited(ticket)
 
     def _switch(self, full: Memtable) -> None:
-        """Begin a new log and a new memtable in place of this one, and have it flushed."""
+        """Replace this memtable and its log by new ones, and have it flushed."""
         store = self._store
         with self._switching:
             if self._view.memtables[0] is not full:
@@ -189,11 +194,11 @@ class Writer:
             log = self._new_log(full.log)
             try:
                 with self.lock:
-                    self._settle()
+                    self._finish_pending()
                     view = self._view
                     memtables = (Memtable(store.comparator, log), *view.memtables)
                     store.show(View(memtables, view.version))
-                    log.begin()
+                    log.finish_previous()
             except SyncError as error:
                 store.fail(error)
                 raise
@@ -206,11 +211,11 @@ class Writer:
                 raise
         store.background.schedule()
 
-    def _new_log(self, before: WriteLog | None) -> WriteLog:
+    def _new_log(self, previous: WriteLog | None) -> WriteLog:
         store = self._store
         number = store.manifest.new_file_number()
         try:
-            return WriteLog(store.storage, store.directory, number, before)
+            return WriteLog(store.storage, store.directory, number, previous)
         except SyncError as error:
             store.fail(error)
             raise
@@ -224,32 +229,32 @@ class Writer:
 
     # -- With the lock held ----------------------------------------------------------------
 
-    def _lead(self, writing: Writing) -> bool:
-        """Write the batches that have waited longest; in the end, this one is among them.
+    def _write_group(self, queued: QueuedWrite) -> bool:
+        """Write the batches at the front of the queue; called until this one was among them.
 
-        False if that takes a new log, which nobody begins with the lock held.
+        False if that needs a new log, which no thread begins with the lock held.
         """
-        self._settle()
-        if writing.done:
+        self._finish_pending()
+        if queued.done:
             return True
         self._store.check_writable()
         if self._is_torn():
             return False
-        group = self._group(writing)
-        commit = self._commit(group)
+        group = self._batch_group(queued)
+        commit = self._new_commit(group)
         if commit is None:
             if group[0].sync:
                 self._sync_log()
-            self._finish(group)
+            self._leave_queue(group)
             return True
         # Without a call between the comparison and the assignment nothing comes between them.
-        if self._pending is None and self._store.visible == commit.before:
+        if self._pending is None and self._store.visible == commit.visible_before:
             self._pending = commit
-            self._carry_out(commit, is_own=True)
+            self._run(commit, is_own=True)
         return True
 
     def _is_torn(self) -> bool:
-        """Whether the log takes no more; an error where this thread cannot wait for another."""
+        """Whether the log takes no more records; an error where this thread must not wait."""
         log = self._view.memtables[0].log
         if log is None or not log.is_torn:
             return False
@@ -260,14 +265,14 @@ class Writer:
             )
         return True
 
-    def _group(self, writing: Writing) -> list[Writing]:
-        """The batch that has waited longest, and those behind it that one record takes along."""
+    def _batch_group(self, queued: QueuedWrite) -> list[QueuedWrite]:
+        """The first batch of the queue, and those behind it that one record has room for."""
         queue = self._queue
         if len(queue) == 1:
-            return [writing]
-        while queue and queue[0].done:  # and was left by who was interrupted
-            self._remove(queue[0])
-        first, *others = [each for each in queue.copy() if not each.done] or [writing]
+            return [queued]
+        while queue and queue[0].done:  # an interruption kept its thread from withdrawing it
+            self._withdraw(queue[0])
+        first, *others = [each for each in queue.copy() if not each.done] or [queued]
         group = [first]
         room = _GROUP_BYTES if first.size > _SMALL_BYTES else first.size + _SMALL_BYTES
         total = first.size
@@ -278,7 +283,7 @@ class Writer:
             group.append(each)
         return group
 
-    def _commit(self, group: list[Writing]) -> Commit | None:
+    def _new_commit(self, group: list[QueuedWrite]) -> Commit | None:
         """The commit of a group's operations; None if there are none."""
         store, operations, size = self._store, group[0].operations, group[0].size
         if len(group) > 1:
@@ -303,7 +308,7 @@ class Writer:
         return commit
 
     def _steps(self, commit: Commit, *adding: Any) -> Iterator[Any]:
-        """The steps that take a commit in: at last it counts in the log, and readers see it."""
+        """The steps of a commit: ``adding`` to the memtable, then the log's end and visibility."""
         log, store = commit.log, self._store
         return iter(
             (
@@ -313,27 +318,28 @@ class Writer:
             )
         )
 
-    def _settle(self) -> None:
-        """Carry out the commit that somebody has left pending."""
+    def _finish_pending(self) -> None:
+        """Finish the commit that another thread or operation has left pending."""
         if self._pending is not None:
-            self._carry_out(self._pending, is_own=False)
+            self._run(self._pending, is_own=False)
 
-    def _carry_out(self, commit: Commit, *, is_own: bool) -> None:
-        """Do all that is left to do of the pending commit, or give it up if that fails."""
+    def _run(self, commit: Commit, *, is_own: bool) -> None:
+        """Finish the pending commit, or fail it."""
         try:
-            self._do(commit)
+            self._advance(commit)
         except (MemoryError, RecursionError):
-            raise  # whoever comes next goes on with it
+            raise  # the next thread that holds the lock goes on with it
         except Exception as error:
             if not is_own and is_reentrant():
                 raise  # whose commit it is may be writing it at this moment, further up
-            self._give_up(commit, error)
+            self._fail_commit(commit, error)
         except BaseException:
             with contextlib.suppress(Exception):  # which the next one finds, too
-                self._do(commit)
+                self._advance(commit)
             raise
 
-    def _do(self, commit: Commit) -> None:
+    def _advance(self, commit: Commit) -> None:
+        """Do what is not known to be done of a commit, from its record to its visibility."""
         if not commit.is_logged:
             commit.log.append(commit.placed)
             commit.is_logged = True
@@ -341,32 +347,32 @@ class Writer:
             commit.log.sync()
             commit.is_synced = True
         try:
-            take(commit.steps)
+            run_steps(commit.steps)
         except MemoryError:
             commit.steps = _NO_STEPS
             raise
         if self._store.visible > commit.rank:  # no memory: the steps ended somewhere
-            self._take_again(commit)
-        self._finish(commit.group)
+            self._run_missing_steps(commit)
+        self._leave_queue(commit.group)
         if self._pending is commit:
             self._pending = None
             self._store.work.user_bytes += commit.size
             self._store.work.log_bytes += len(commit.placed)
 
-    def _take_again(self, commit: Commit) -> None:
-        """Take the steps that were not taken."""
+    def _run_missing_steps(self, commit: Commit) -> None:
+        """Run the steps that have not run, after there was no memory in the midst of them."""
         entries = commit.entries
         steps = commit.memtable.steps(entries)
         if commit.memtable.ends_with(entries):
             steps = steps[:-1]
         commit.steps = self._steps(commit, *steps)
-        take(commit.steps)
+        run_steps(commit.steps)
 
-    def _give_up(self, commit: Commit, error: Exception) -> None:
-        """Tell those whose batches a commit has that it failed."""
+    def _fail_commit(self, commit: Commit, error: Exception) -> None:
+        """Have every batch of a commit fail with this error."""
         store, log = self._store, commit.log
         if self._pending is not commit:
-            return  # it was carried out by who came in between
+            return  # a reentrant write has finished it
         log.is_torn = True
         if isinstance(error, SyncError):
             store.fail(error)
@@ -376,30 +382,30 @@ class Writer:
             store.visible = commit.rank
         for each in commit.group:
             each.error = error
-        self._finish(commit.group)
+        self._leave_queue(commit.group)
         self._pending = None
 
-    def _finish(self, group: list[Writing]) -> None:
-        """Let go of a group that was written, or was not."""
+    def _leave_queue(self, group: list[QueuedWrite]) -> None:
+        """Withdraw the batches of a group, written or failed, from the queue."""
         for each in group:
             each.done = True
-            self._remove(each)
+            self._withdraw(each)
 
-    def _remove(self, writing: Writing) -> None:
+    def _withdraw(self, queued: QueuedWrite) -> None:
         queue = self._queue
         try:
-            if queue[0] is writing:
+            if queue[0] is queued:
                 queue.popleft()
             else:
-                queue.remove(writing)
+                queue.remove(queued)
         except (IndexError, ValueError):
-            pass  # it was withdrawn, or this was done before
+            pass  # it was withdrawn before
 
     def _sync_log(self) -> None:
         log = self._view.memtables[0].log
         assert log is not None
         try:
-            log.begin()
+            log.finish_previous()
             log.sync()
         except SyncError as error:
             self._store.fail(error)
@@ -407,12 +413,12 @@ class Writer:
 
 
 def _cannot_wait() -> bool:
-    """Whether who makes room may be waiting for this very thread."""
+    """Whether the threads that make room may be waiting for this very one."""
     return is_reentrant() or is_background()
 
 
 def _waited(ticket: Ticket, seconds: float | None = None) -> float:
-    """Wait for the turnstile, and say for how long that was."""
+    """The seconds that this thread has waited at a turnstile."""
     start = time.perf_counter()
     ticket.wait(seconds)
     return time.perf_counter() - start

@@ -15,7 +15,7 @@ from lsm.disk.keys import pack as pack_key
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.kernels.python.block_build import BlockBuilder
-from lsm.syncing import surely
+from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
@@ -116,7 +116,7 @@ class TableBuilder:
         index_handle = self._write(self._index.finish())
         self._file.append(Footer(metaindex_handle, index_handle).encode())
         self._file.flush()
-        surely(self._file.sync)
+        checked_sync(self._file.sync)
         self._file.close()
         assert self._smallest is not None, "a table without entries"
         return WrittenTable(

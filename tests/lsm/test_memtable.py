@@ -15,7 +15,7 @@ from sortedcontainers import SortedList
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank_of
 from lsm.memtable import Memtable
-from lsm.steps import take
+from lsm.steps import run_steps
 from tests.effort import by_effort, examples
 from tests.lsm.crew import Crew
 from tests.lsm.interrupting import interrupted_at, points
@@ -116,8 +116,8 @@ def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
     assert memtable.find(b"a", NEWEST) is None
     memtable.grow(len(entries), 5)
     steps = iter(memtable.steps(entries))
-    take(steps)
-    take(steps)  # which are taken once only
+    run_steps(steps)
+    run_steps(steps)  # which are taken once only
     assert memtable.find(b"a", NEWEST) == entries[1]
     assert memtable.find(b"a", rank_of(7)) == entries[0]
     assert memtable.find(b"b", rank_of(8)) is None

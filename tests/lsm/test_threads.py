@@ -332,7 +332,7 @@ def test_a_database_is_collected_while_its_thread_tells_of_its_work(
     db = lsm.DB(tmp_path / "db", create_if_missing=True, storage=storage)
     db.put(b"key", b"value")
     changed, calls = db._store.changed, itertools.count(1)
-    usual = changed.turn
+    usual = changed.notify_all
 
     def turn() -> None:
         usual()
@@ -340,7 +340,7 @@ def test_a_database_is_collected_while_its_thread_tells_of_its_work(
             assert dropped.wait(PATIENCE)
             gc.collect()
 
-    changed.turn = turn  # type: ignore[method-assign]
+    changed.notify_all = turn  # type: ignore[method-assign]
     db._store.writer.switch()
     cycle: list[Any] = [db]
     cycle.append(cycle)

@@ -26,13 +26,13 @@ def test_who_has_a_ticket_passes_with_the_next_turn() -> None:
         for _ in range(4):
             crew.start(wait)
         changed.set()
-        turnstile.turn()
+        turnstile.notify_all()
 
 
 def test_a_ticket_is_good_for_a_turn_before_it_is_used() -> None:
     turnstile = Turnstile()
     ticket = turnstile.ticket()
-    turnstile.turn()
+    turnstile.notify_all()
     ticket.wait(0)
     assert not turnstile._tickets
 
@@ -49,7 +49,7 @@ def test_an_interrupted_turn_holds_up_nobody_for_good() -> None:
     for number in range(0, points(_turned), by_effort(17, 5, 1)):
         turnstile = Turnstile()
         tickets = [turnstile.ticket() for _ in range(3)]
-        interrupted_at(number, turnstile.turn)
+        interrupted_at(number, turnstile.notify_all)
         for ticket in tickets:
             ticket.wait()  # which ends by itself, if need be
 
@@ -58,4 +58,4 @@ def _turned() -> None:
     turnstile = Turnstile()
     for _ in range(3):
         turnstile.ticket()
-    turnstile.turn()
+    turnstile.notify_all()
