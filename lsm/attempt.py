@@ -1,4 +1,4 @@
-"""An attempt at a directory: its lock, and what is undone unless the attempt succeeds."""
+"""An attempt to open, repair or destroy a directory: its lock, and its rollback on failure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BESIDE = frozenset(
 
 
 class Attempt:
-    """Has a directory's lock within ``with``; what leaves that by an error is undone.
+    """Holds a directory's lock within ``with``, and rolls back if that ends with an error.
 
-    Of what was not there before nothing stays then: no file beside a database, and if there was
-    nothing of one, no file of a database either. Whoever the lock is handed on to lets go of it,
-    and cannot do so before the attempt is over.
+    Nothing stays then of what was not there before: no file beside a database, and if there was
+    nothing of one, no file of a database either. A lock that the attempt keeps is released by whom
+    it was given to, and not before the attempt is over.
     """
 
     def __init__(self, storage: Storage, directory: str):
@@ -36,26 +36,26 @@ class Attempt:
         self._path = f"{directory}/{filenames.LOCK}"
         self._lock: Lock | None = None
         self._makes_lock = False
-        self._before: frozenset[str] | None = None  # as it was found once nobody else was in it
+        self._before: frozenset[str] | None = None  # the names in it once it was locked
         self._makes_directory = False
-        self._undoing = contextlib.ExitStack()
-        self._is_handed_on = False
+        self._rollbacks = contextlib.ExitStack()
+        self._keeps_lock = False
 
-    def make(self) -> None:
-        """Make the directory, if need be, but not the one above it."""
+    def create_directory(self) -> None:
+        """Create the directory, if need be, but not the one above it."""
         self._makes_directory = not self._storage.exists(self._directory)
         make_directory(self._storage, self._directory)
 
-    def write(self) -> Lock:
-        """Keep everybody out."""
+    def lock_exclusively(self) -> Lock:
+        """Lock the directory, creating its lock file if need be; LockedError if it is locked."""
         self._check_there()
         self._makes_lock = not self._storage.exists(self._path)
         self._lock = self._storage.lock(self._path)
         self._before = frozenset(self._storage.list(self._directory))
         return self
 
-    def read(self) -> Lock | None:
-        """Keep writers out; none is needed where nobody ever wrote, as on a medium."""
+    def lock_shared(self) -> Lock | None:
+        """Lock it for reading; None where there is no lock file, as on a read-only medium."""
         self._check_there()
         if not self._storage.exists(self._path):
             return None
@@ -63,37 +63,37 @@ class Attempt:
         return self
 
     def on_failure(self, undo: Callable[[], object]) -> None:
-        """Call this before anything else is undone."""
-        self._undoing.callback(undo)
+        """Register a function to call first when the attempt is rolled back."""
+        self._rollbacks.callback(undo)
 
-    def hand_on(self) -> None:
-        """Keep the lock when the attempt is over."""
-        self._is_handed_on = True
+    def keep_lock(self) -> None:
+        """Leave the lock held when the attempt has succeeded: its new holder releases it."""
+        self._keeps_lock = True
 
     def release(self) -> None:
-        """Let others in, unless there may be something to undo yet."""
-        if self._is_handed_on and self._lock is not None:
+        """Release the lock that was kept; do nothing as long as it may have to be rolled back."""
+        if self._keeps_lock and self._lock is not None:
             self._lock.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._is_handed_on:
-            self._undoing.pop_all()
+        if kind is None and self._keeps_lock:
+            self._rollbacks.pop_all()
             return
-        self._is_handed_on = False
+        self._keeps_lock = False
         try:
             if kind is not None:
                 with contextlib.suppress(Error):
-                    self._undoing.close()
+                    self._rollbacks.close()
                 with contextlib.suppress(Error):
-                    self._undo()
+                    self._roll_back()
         finally:
             if self._lock is not None:
                 self._lock.release()
 
-    def _undo(self) -> None:
+    def _roll_back(self) -> None:
         """Remove what was not there before, with the lock, and only what this attempt can make."""
         if self._makes_lock and self._lock is None and self._storage.exists(self._path):
             self._lock = self._storage.lock(self._path)  # or else others have it

@@ -1,10 +1,10 @@
-"""Whose directory this is: what other stores leave in theirs, and no byte of it may change.
+"""Detecting directories of other stores, of which no byte may change.
 
 RocksDB, Pebble and Badger use LevelDB's file names. What only they write gives them away, whatever
 else is there. Other stores have names of their own, and are recognised where no file is one that
 LevelDB has: beside a database anybody may keep what they like.
 
-Nothing is created, locked or written to find out, and no more than some kilobytes are read.
+Detection creates, locks and writes nothing, and reads no more than some kilobytes.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ _MANIFEST_LOOKED_AT = 4096  # RocksDB's first record says whose it is
 
 @attrs.frozen
 class Owner:
-    """Another store, and the file that gives it away."""
+    """Another store, and the file by which it was detected."""
 
     store: str
     file: str
     what: str
 
     def refusal(self, directory: str) -> ForeignDatabaseError:
-        """The error to raise."""
+        """The error that says whose the directory is, by which file, and what to do."""
         remedy = _REMEDIES.get(self.store, _REMEDY)
         return ForeignDatabaseError(
             f"{directory}: this directory is {self.store}'s: it has {self.file}, {self.what}. It "
@@ -75,7 +75,7 @@ class Owner:
 
 
 def check(storage: Storage, directory: str) -> None:
-    """ForeignDatabaseError where another store has its files."""
+    """ForeignDatabaseError if the directory belongs to another store."""
     owner = owner_of(storage, directory)
     if owner is not None:
         raise owner.refusal(directory)
@@ -84,33 +84,33 @@ def check(storage: Storage, directory: str) -> None:
 def owner_of(storage: Storage, directory: str) -> Owner | None:
     """The other store that a directory belongs to; None for ours, LevelDB's and nobody's.
 
-    What cannot be read tells nothing: whoever needs it says so.
+    A file that cannot be read is no sign of anybody; who needs it reports the error.
     """
     try:
         names = storage.list(directory)
     except IOError:
         return None
-    return next(_Looks(storage, directory, names).owners(), None)
+    return next(_Directory(storage, directory, names).owners(), None)
 
 
 @attrs.frozen
-class _Looks:
-    """A directory that is looked into."""
+class _Directory:
+    """A directory, and the ways of detecting whose it is."""
 
     storage: Storage
     directory: str
     names: list[str]
 
     def owners(self) -> Iterator[Owner]:
-        """All that gives another store away, what costs least first."""
+        """Each sign of another store, the cheapest to look for first."""
         yield from self.by_names()
         yield from self.by_manifest()
         yield from self.by_tables()
         if not self.is_like_leveldbs():
-            yield from self.by_strangers()
+            yield from self.by_signatures()
 
     def by_names(self) -> Iterator[Owner]:
-        """What lies beside RocksDB's, Pebble's and Badger's tables."""
+        """Files that RocksDB, Pebble and Badger have beside their tables."""
         for name in self.names:
             if _MARKER.fullmatch(name):
                 yield Owner(_PEBBLE, name, "a marker of its format or manifest")
@@ -123,12 +123,12 @@ class _Looks:
                 name == "MANIFEST" and self._part(name, 0, 4) == b"Bdgr"
             ):
                 yield Owner(_BADGER, name, "which nobody else has")
-        was_here = any(name.startswith("lsm-") for name in self.names)
-        if not was_here and _UUID.fullmatch(self._part("IDENTITY", 0, 64)):
+        is_ours = any(name.startswith("lsm-") for name in self.names)
+        if not is_ours and _UUID.fullmatch(self._part("IDENTITY", 0, 64)):
             yield Owner(_ROCKSDB, "IDENTITY", "the number of a database")
 
     def by_manifest(self) -> Iterator[Owner]:
-        """What LevelDB's manifest has no word for, in the one in use or else the newest."""
+        """Tags that LevelDB's manifests do not have, in the one in use or else the newest."""
         name = self._part(filenames.CURRENT, 0, 64).decode("ascii", "replace").rstrip("\n")
         manifests = self._numbered(Kind.MANIFEST, "")
         if manifests:
@@ -139,7 +139,7 @@ class _Looks:
                     yield Owner(_ROCKSDB, name, f"a manifest with its tag {tag}")
 
     def by_tables(self) -> Iterator[Owner]:
-        """How tables end; nobody but LevelDB names them ``.ldb``."""
+        """Magic numbers of tables named ``.sst``; only LevelDB names them ``.ldb``."""
         for name in reversed(self._numbered(Kind.TABLE, ".sst")[-_TABLES_LOOKED_AT:]):
             footer = self._part(name, -FOOTER_BYTES, None)
             if footer[-len(MAGIC) :] in _TABLE_ENDS:
@@ -153,16 +153,16 @@ class _Looks:
         kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
         return any(name.startswith("lsm-") or _is(name, *kinds) for name in self.names)
 
-    def by_strangers(self) -> Iterator[Owner]:
-        """Files of stores that have nothing in common with LevelDB."""
-        for stranger in _STRANGERS:
+    def by_signatures(self) -> Iterator[Owner]:
+        """Files of stores whose formats have nothing in common with LevelDB's."""
+        for signature in _SIGNATURES:
             for name in self.names:
-                if stranger.name.fullmatch(name) and self._has(name, stranger):
-                    yield Owner(stranger.store, name, stranger.what)
+                if signature.name.fullmatch(name) and self._has(name, signature):
+                    yield Owner(signature.store, name, signature.what)
 
-    def _has(self, name: str, stranger: _Stranger) -> bool:
-        end = stranger.at + len(stranger.magic)
-        return self._part(name, stranger.at, end) == stranger.magic
+    def _has(self, name: str, signature: _Signature) -> bool:
+        end = signature.at + len(signature.magic)
+        return self._part(name, signature.at, end) == signature.magic
 
     def _metaindex(self, name: str, footer: bytes) -> bytes:
         with contextlib.suppress(CorruptionError):
@@ -191,8 +191,8 @@ class _Looks:
 
 
 @attrs.frozen
-class _Stranger:
-    """A store that has nothing in common with LevelDB, and how its files are called and begin."""
+class _Signature:
+    """How a file of a store is called, and which magic bytes it has where."""
 
     store: str
     what: str
@@ -201,9 +201,9 @@ class _Stranger:
     magic: bytes = b""
 
 
-_STRANGERS = (
-    _Stranger("LMDB", "its data", re.compile(r"data\.mdb")),
-    _Stranger(
+_SIGNATURES = (
+    _Signature("LMDB", "its data", re.compile(r"data\.mdb")),
+    _Signature(
         "Cassandra",
         "a component of its tables",
         re.compile(
@@ -211,25 +211,25 @@ _STRANGERS = (
             r"(Data|Index|Filter|Summary|Statistics|CompressionInfo|Partitions|Rows|TOC)\.(db|txt)"
         ),
     ),
-    _Stranger(
+    _Signature(
         "SQLite",
         "a database",
         re.compile(r".+\.(db|db3|sqlite|sqlite3)"),
         magic=b"SQLite format 3\0",
     ),
-    _Stranger(
+    _Signature(
         "bbolt",
         "a database",
         re.compile(r".+\.(db|bolt)"),
         at=16,
         magic=bytes.fromhex("edda0ced"),
     ),
-    _Stranger(
+    _Signature(
         "MongoDB", "a file of WiredTiger's", re.compile(r"WiredTiger(\.lock|\.wt|\.turtle)?")
     ),
-    _Stranger("PostgreSQL", "the version of its cluster", re.compile(r"PG_VERSION")),
-    _Stranger("MySQL", "a tablespace of InnoDB", re.compile(r"ibdata[0-9]")),
-    _Stranger("Berkeley DB", "a region of its environment", re.compile(r"__db\.[0-9]{3}")),
+    _Signature("PostgreSQL", "the version of its cluster", re.compile(r"PG_VERSION")),
+    _Signature("MySQL", "a tablespace of InnoDB", re.compile(r"ibdata[0-9]")),
+    _Signature("Berkeley DB", "a region of its environment", re.compile(r"__db\.[0-9]{3}")),
 )
 
 # ---- RocksDB's manifest ------------------------------------------------------------------------
@@ -249,8 +249,8 @@ _SHAPES: dict[str, Callable[[Fields], object]] = {
 _LEVELDB = {1: "s", 2: "n", 3: "n", 4: "n", 5: "ns", 6: "nn", 7: "nnnss", 9: "n"}
 # What new tables, a new column family and the number of the database are written with.
 _TELLING = {100: "nnnssnn", 102: "nnnnssnn", 103: "nnnssnn*", 201: "s", (1 << 13) + 1: "s"}
-# A flipped bit or two make these of LevelDB's: they prove nothing by themselves. With 1 << 13 set,
-# a tag has a string, which releases that do not know it pass over.
+# A flipped bit or two make these of LevelDB's: they prove nothing by themselves. A tag with 1 << 13
+# set has a string, and is ignored by releases that do not know it.
 _SHAPE_OF = (
     dict.fromkeys(range((1 << 13) + 2, (1 << 13) + 64), "s")
     | {10: "n", 200: "n", 202: "", 203: "n", 300: "n"}

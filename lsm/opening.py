@@ -79,8 +79,8 @@ def open_store(
     options = options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
         if create:
-            attempt.make()
-        lock = attempt.read() if read_only else attempt.write()
+            attempt.create_directory()
+        lock = attempt.lock_shared() if read_only else attempt.lock_exclusively()
         exists = storage.exists(f"{directory}/{filenames.CURRENT}")
         if not exists:
             _check_vacant(storage, directory, create)
@@ -98,7 +98,7 @@ def open_store(
         attempt.on_failure(store.close_here)
         store.recover()
         watch_for_forks(store)
-        attempt.hand_on()
+        attempt.keep_lock()
         return store
 
 

@@ -105,12 +105,12 @@ def repair(
     with Attempt(storage, directory) as attempt:
         if dry_run:
             if storage.exists(directory):
-                attempt.read()
+                attempt.lock_shared()
             overlay = DryRunStorage(storage)
             make_directory(overlay, directory)
             return Repair(overlay, directory, order, options, _DryRunLog(_log)).run()
-        attempt.make()
-        attempt.write()
+        attempt.create_directory()
+        attempt.lock_exclusively()
         return Repair(storage, directory, order, options).run()
 
 
@@ -138,7 +138,7 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
         raise
     foreign.check(storage, directory)
     with Attempt(storage, directory) as attempt:
-        attempt.write()
+        attempt.lock_exclusively()
         # CURRENT first: what an interruption leaves is no database any more, rather than a bad one.
         names = sorted(storage.list(directory), key=lambda each: each != filenames.CURRENT)
         for each in names:
