@@ -24,6 +24,7 @@ from lsm import foreign
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.footer import Footer, Handle
 from lsm.disk.log import LogWriter
+from lsm.disk.rocksdb_manifest import rocksdb_tag
 from lsm.errors import ForeignDatabaseError, NotADatabaseError
 from lsm.repair import repair
 from lsm.storage import FileSystem
@@ -418,19 +419,19 @@ def test_no_flipped_bits_make_our_manifest_rocksdbs() -> None:
     flips = by_effort(1, 2, 2)
     for edit in EDITS:
         record = edit.encode()
-        assert foreign.rocksdb_tag(record) is None
+        assert rocksdb_tag(record) is None
         for bits in combinations(range(8 * len(record)), flips):
             bad = bytearray(record)
             for bit in bits:
                 bad[bit // 8] ^= 1 << bit % 8
-            assert foreign.rocksdb_tag(bytes(bad)) is None, bits
+            assert rocksdb_tag(bytes(bad)) is None, bits
 
 
 @given(record=st.binary(max_size=200))
 @examples(200)
 def test_any_record_can_be_asked_about(record: bytes) -> None:
-    foreign.rocksdb_tag(record)
-    assert foreign.rocksdb_tag(b"\xc9\x01\x03abc" + record) in (None, 201)
+    rocksdb_tag(record)
+    assert rocksdb_tag(b"\xc9\x01\x03abc" + record) in (None, 201)
 
 
 @pytest.mark.parametrize("tag", [8, 10, 50, 104, 400, 1 << 20])
