@@ -145,7 +145,7 @@ class Background:
             # Only now: as long as it ran it held the version it began with.
             installer.remove_obsolete_files()
         except BaseException as error:
-            installer.give_up()
+            installer.discard_outputs()
             with self._lock:
                 if worker.name == "flush":
                     self._deep_flush = False

@@ -1,4 +1,4 @@
-"""A cache of parts of open tables, held to a number of bytes."""
+"""A cache of open tables or parts of them, limited in bytes: the second-chance clock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 
 
 class Cached(Protocol):
-    """What a cache can hold: it is told when it must go, and says whether it was used of late.
+    """An item that a cache can hold, with the reference bit of the clock in ``used``.
 
-    ``held`` belongs to the cache: None before it was admitted, True as long as it is in, and False
-    for good when it has gone.
+    ``held`` belongs to the cache: None before the item was admitted, True as long as it is in the
+    cache, and False for good when it has left.
     """
 
     charge: int
@@ -20,29 +20,28 @@ class Cached(Protocol):
     held: bool | None
 
     def evict(self) -> None:
-        """Leave the place where readers look for it, if it is there."""
+        """Called when the cache drops the item: remove it from where readers look for it."""
 
 
 class ClockCache:
-    """Holds what it admits until the bytes are needed for something else.
+    """Holds the items it admits until their bytes are needed for others.
 
-    Readers never come here: they look where the thing itself has its place, in its table, and set
-    ``used``. What was used since the clock's hand last passed is passed over once more. A thing
-    that leaves by another way is forgotten.
+    Readers never call it: they find an item where it belongs, in its table, and set ``used``. An
+    item that was used since the clock's hand last came by gets a second chance. One that is dropped
+    for another reason than room is forgotten.
 
-    An interruption may come at any moment, and use the cache itself. One that finds its own thread
-    in the midst of a change leaves the ring alone: what it would have admitted goes at once, and
-    what it forgets leaves with the next change. If it raises, the next change puts right what this
-    one left.
+    An interruption may come at any moment, and use the cache itself. A reentrant change leaves the
+    ring alone: an item that it would have admitted is dropped at once, and one that it forgets
+    leaves with the next change. If it raises, the next change restores what this one has left.
     """
 
-    def __init__(self, limit: int, most: int | None = None):
+    def __init__(self, limit: int, max_items: int | None = None):
         self.limit = limit
-        self._most = sys.maxsize if most is None else most
+        self._max_items = sys.maxsize if max_items is None else max_items
         self._ring: OrderedDict[Cached, None] = OrderedDict()  # from the hand on
-        self._going: dict[Cached, None] = {}  # out of the ring, and perhaps not yet told so
+        self._evicting: dict[Cached, None] = {}  # out of the ring, and perhaps not yet evicted
         self._forgotten: list[Cached] = []  # to leave the ring
-        self._settled = True
+        self._is_consistent = True
         self._lock = threading.RLock()
         self.bytes = 0
         self.evictions = 0
@@ -51,57 +50,57 @@ class ClockCache:
         return len(self._ring)
 
     def admit(self, item: Cached) -> None:
-        """Take a new thing in, and let others go for it; one that is too large goes itself."""
-        if not self._settled and self._is_mine():
+        """Add a new item, and evict others for it; one that is too large is evicted itself."""
+        if not self._is_consistent and self._is_reentrant():
             item.held = False
             item.evict()
             return
         ring = self._ring
         with self._lock:
-            if not self._settled or self._forgotten:
-                self._settle()
-            self._settled = False
+            if not self._is_consistent or self._forgotten:
+                self._restore()
+            self._is_consistent = False
             if item.held is None:  # else it was forgotten before it came
                 if item.charge > self.limit:
-                    self._going[item] = None
+                    self._evicting[item] = None
                     item.held = False
                 else:
                     ring[item] = None
                     self.bytes += item.charge
                     item.held = True
-                while self.bytes > self.limit or len(ring) > self._most:
+                while self.bytes > self.limit or len(ring) > self._max_items:
                     self._turn()
-            self._settled = True
+            self._is_consistent = True
             if self._forgotten:
-                self._settle()
-        if self._going:
-            self._tell()
+                self._restore()
+        if self._evicting:
+            self._evict_pending()
 
     def forget(self, item: Cached) -> None:
-        """Give back the bytes of a thing that nobody will look for any more."""
-        if not self._settled and self._is_mine():
+        """Drop an item that no reader will look for any more, without evicting it."""
+        if not self._is_consistent and self._is_reentrant():
             item.held = False
             if item in self._ring:
                 self._forgotten.append(item)
             return
         with self._lock:
-            if not self._settled or self._forgotten:
-                self._settle()
-            self._settled = False
+            if not self._is_consistent or self._forgotten:
+                self._restore()
+            self._is_consistent = False
             self._remove(item)
-            self._settled = True
+            self._is_consistent = True
             if self._forgotten:
-                self._settle()
+                self._restore()
 
     def clear(self) -> None:
-        """Forget all that is in."""
+        """Forget all items."""
         with self._lock:
-            items = (*self._ring, *self._going)
+            items = (*self._ring, *self._evicting)
         for item in items:
             self.forget(item)
-        self._going.clear()
+        self._evicting.clear()
 
-    def _is_mine(self) -> bool:
+    def _is_reentrant(self) -> bool:
         # What threading.Condition asks every RLock, too; its type does not tell of it.
         return bool(self._lock._is_owned())  # type: ignore[attr-defined]
 
@@ -112,7 +111,7 @@ class ClockCache:
             self.bytes -= item.charge
 
     def _turn(self) -> None:
-        """Move the hand by one; what has to go for it is going."""
+        """Move the hand by one item: give it a second chance, or have it evicted."""
         ring = self._ring
         item = next(iter(ring))
         if item.used:
@@ -120,26 +119,26 @@ class ClockCache:
             ring.move_to_end(item)
         else:
             if item.held is not False:
-                self._going[item] = None
+                self._evicting[item] = None
                 self.evictions += 1
                 item.held = False
             del ring[item]
             self.bytes -= item.charge
 
-    def _tell(self) -> None:
-        """Evict what is going; what an interruption keeps from it goes with the next one."""
-        going = self._going
+    def _evict_pending(self) -> None:
+        """Evict what has left the ring; what an interruption leaves, the next call does."""
+        going = self._evicting
         for item in tuple(going):
             item.evict()
             going.pop(item, None)
 
-    def _settle(self) -> None:
-        """Put right what interruptions left: the ring is true, and ``bytes`` is counted anew."""
-        self._settled = False
+    def _restore(self) -> None:
+        """Make the ring consistent after interruptions, and count ``bytes`` anew."""
+        self._is_consistent = False
         known = len(self._forgotten)
         for item in tuple(self._ring):
             if item.held is False:
                 del self._ring[item]
         self.bytes = sum(item.charge for item in self._ring)
         del self._forgotten[:known]
-        self._settled = True
+        self._is_consistent = True

@@ -14,7 +14,7 @@ from lsm.kernels.python import merge
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
-    from lsm.tables import Tables
+    from lsm.tables import TableCache
     from lsm.version import PlacedTable
     from lsm.view import View
 
@@ -38,7 +38,7 @@ class Source:
     """What a cursor reads: a view at a read rank, between bounds; None is no bound."""
 
     view: View
-    tables: Tables
+    tables: TableCache
     read_rank: int
     fill_cache: bool = True
     low: Edge | None = None

@@ -1,4 +1,4 @@
-"""New tables: their numbers, their way into the manifest and the view, and the end of old ones."""
+"""Installing new tables in the manifest and the view, and removing obsolete files."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _log = logging.getLogger("lsm")
 
 
 class Installer:
-    """Makes changes of the set of tables durable, one at a time, and lets readers see them."""
+    """Makes changes of the set of tables durable, one at a time, and publishes them to readers."""
 
     def __init__(self, store: Store, policies: LevelPolicies):
         self._store = store
         self._lock = threading.Lock()
         # The thread that writes a table, by the table's number.
         self._pending: dict[int, int] = {}
-        # Of tables that an edit names which may or may not have reached the manifest.
+        # The numbers in edits that may or may not have reached the manifest.
         self._in_doubt: set[int] = set()
         self.factory = TableFactory.of(
             store.storage,
@@ -44,13 +44,13 @@ class Installer:
         )
 
     def new_number(self) -> int:
-        """The number of a table that is about to be written, which nobody removes meanwhile."""
+        """The number of a table that this thread is about to write; nobody removes its file."""
         number = self._store.manifest.new_file_number()
         self._pending[number] = threading.get_ident()
         return number
 
     def add(self, edit: Edit, level: int, outputs: list[Output]) -> list[TableFile]:
-        """Have an edit add tables that were written for a level, and count them."""
+        """Add tables that were written for a level to an edit, and to the statistics."""
         store, files = self._store, []
         for output in outputs:
             table = output.table
@@ -70,7 +70,7 @@ class Installer:
         return files
 
     def install(self, edit: Edit, files: list[TableFile], flushed: Memtable | None = None) -> None:
-        """Make an edit durable, and the version it leads to the one that readers see."""
+        """Make an edit durable, and publish the version that it results in."""
         store = self._store
         with self._lock:
             if store.failure is not None and store.failure.is_final:
@@ -83,12 +83,12 @@ class Installer:
             with store.writer.lock:
                 if store.view is not None:
                     memtables = tuple(each for each in store.view.memtables if each is not flushed)
-                    store.show(View(memtables, version))
+                    store.publish(View(memtables, version))
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()
 
-    def give_up(self) -> None:
+    def discard_outputs(self) -> None:
         """Remove the tables that this thread has written and not installed."""
         thread = threading.get_ident()
         for number in [each for each, writer in self._pending.copy().items() if writer == thread]:
@@ -97,7 +97,7 @@ class Installer:
                 self._pending.pop(number, None)
 
     def remove_obsolete_files(self) -> None:
-        """Remove what no version, no reader and no thread needs any more."""
+        """Remove the files that no version, no reader and no thread needs any more."""
         store = self._store
         with self._lock:
             if store.failure is not None:  # what is in doubt stays
@@ -118,7 +118,7 @@ class Installer:
                         store.tables.drop(parsed[1])
 
     def close(self) -> None:
-        """Close the manifest, when nobody writes it."""
+        """Close the manifest, once no other thread is writing to it."""
         with self._lock:
             self._store.manifest.close()
 

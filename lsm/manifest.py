@@ -43,9 +43,10 @@ class _Live:
 
 
 class Manifest:
-    """The current version, the counters every file and write draws from, and the file they are in.
+    """The current version, the counters of files and sequence numbers, and the file with both.
 
-    Changes are made one at a time by whoever holds the installer's lock.
+    Whoever changes it after opening holds the installer's lock; file numbers have a lock of their
+    own, so that logs and tables take them at any time.
     """
 
     def __init__(self, storage: Storage, directory: str, comparator: Comparator):

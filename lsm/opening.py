@@ -95,7 +95,7 @@ def open_store(
             policies = policies.with_seed(seed_of(storage, directory))
             _save_options(storage, directory, options, attempt)
         store = Store(storage, directory, options, policies, comparator, lock, read_only)
-        attempt.on_failure(store.close_here)
+        attempt.on_failure(store.close_in_this_thread)
         store.recover()
         watch_for_forks(store)
         attempt.keep_lock()

@@ -1,8 +1,8 @@
-"""The database at work: what its writer, its threads and its readers share.
+"""An open database: the state that its writer, its threads and its readers share.
 
-Who reads takes ``view`` and ``visible``, and no lock. Who replaces the view has the writer's lock,
-who changes the set of tables the installer's before that. Who waits, waits at ``changed``, with no
-lock at all.
+Readers take ``view`` and ``visible``, and no lock. A thread that replaces the view holds the
+writer's lock; one that changes the set of tables acquires the installer's before that. Threads wait
+at ``changed``, holding no lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
 from lsm.steps import call_all
 from lsm.table_factory import DeeperLevels
-from lsm.tables import TableFile, Tables
+from lsm.tables import TableCache, TableFile
 from lsm.turnstile import Turnstile
 from lsm.view import View
 from lsm.work import Work
@@ -81,7 +81,7 @@ class Store:
         self.failure: Failure | None = None
         self.closed_by: str | None = None
         self.manifest = Manifest(storage, directory, comparator)
-        self.tables = Tables(storage, directory, options, comparator)
+        self.tables = TableCache(storage, directory, options, comparator)
         self.view: View | None = View((Memtable(comparator),), self.manifest.current)
         self.visible = rank_of(0)
         self.writer = Writer(self)
@@ -146,17 +146,17 @@ class Store:
             return
         if is_reentrant() or is_background():
             self.closed_by = self.closed_by or CLOSED
-            self._close_elsewhere()
+            self._close_in_another_thread()
             return
-        self.close_here()
+        self.close_in_this_thread()
 
-    def close_here(self) -> None:
-        """Close in this very thread, which has to be in the middle of nothing but that."""
+    def close_in_this_thread(self) -> None:
+        """Close in this thread, which must not be within another operation of the engine."""
         with self._closing:
             self._finish()
 
     def _finish(self) -> None:
-        """Take each step of closing; every one of them can be taken again."""
+        """Make each call that closing takes; all of them can be repeated."""
         self.closed_by = self.closed_by or CLOSED
         self.changed.notify_all()
         for reference in list(self._iterators):
@@ -171,25 +171,25 @@ class Store:
             self._lock.release()
 
     def close_when_collected(self) -> None:
-        """Close, called by the garbage collector in whatever thread, wherever it is."""
+        """Close, as a finalizer: the garbage collector calls it in any thread, anywhere."""
         if is_reentrant() or is_background():
-            self._close_elsewhere()
+            self._close_in_another_thread()
         else:
             self.close()
 
-    def _close_elsewhere(self) -> None:
+    def _close_in_another_thread(self) -> None:
         STARTER.run()
-        STARTER.start(self._close_alone, "close", daemon=False)
+        STARTER.start(self._close_and_log, "close", daemon=False)
 
-    def _close_alone(self) -> None:
-        """Close in a thread of its own, where nobody waits for an error."""
+    def _close_and_log(self) -> None:
+        """Close, and log an error: in a thread of its own nobody waits for it."""
         try:
-            self.close_here()
+            self.close_in_this_thread()
         except Error as error:
             _log.error("%s: closing it failed: %s", self.directory, cause(error))
 
     def abandon(self, reason: str) -> None:
-        """In a forked child: touch no file and no lock, only refuse from now on."""
+        """In a forked child: refuse every operation from now on, and touch no file and no lock."""
         self.is_abandoned = True
         for part in (self, self.writer, self.installer, self.manifest, *self.background.parts()):
             renew_locks(part)
@@ -202,22 +202,22 @@ class Store:
             if iterator is not None:
                 iterator.abandon(reason)
 
-    def show(self, view: View) -> None:
-        """Have readers see this from now on, with the writer's lock held."""
+    def publish(self, view: View) -> None:
+        """Make this the view of new readers; the caller holds the writer's lock."""
         self.view = view
         if self.is_abandoned:  # in a child that was forked before that
             self.view = None
             raise self.closed_error()
 
     def add_iterator(self, iterator: BaseIterator) -> None:
-        """Have an iterator closed with the database."""
+        """Register an iterator, which is then closed with the database."""
         self._iterators[weakref.ref(iterator, self._iterators.pop)] = None
         if self.closed_by is not None:  # by somebody who may not have found it there
             iterator.close()
             raise self.closed_error(ITERATOR_CLOSED)
 
     def check_open(self, message: str = CLOSED) -> None:
-        """Raise if it is closed."""
+        """RuntimeError with this message if the database is closed."""
         if self.closed_by is not None:
             raise self.closed_error(message)
 
@@ -235,7 +235,7 @@ class Store:
         self.changed.notify_all()
 
     def check_writable(self) -> None:
-        """Raise what stands against writing for good, if anything does."""
+        """Raise if no write can succeed: closed, read-only, or stopped for good."""
         self.check_open()
         if self.read_only:
             raise ReadOnlyError(f"{self.directory}: the database was opened with read_only=True")
@@ -243,7 +243,7 @@ class Store:
             raise self.failure.refusal(self.directory)
 
     def retry_once(self, tried: bool) -> bool:
-        """Have the background try again what has failed; raise that, if it was ``tried``. True."""
+        """Have the background retry what has failed, or raise that if it was ``tried``; True."""
         if self.failure is not None:
             if tried or self.failure.is_final:
                 raise self.failure.refusal(self.directory)

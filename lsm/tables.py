@@ -1,4 +1,4 @@
-"""The tables that are open, with the caches of their blocks and filters."""
+"""The open tables of a database, with the caches of their blocks and filters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("lsm")
 
 
 class TableFile:
-    """A table's file. ``opened`` is there while the table is open."""
+    """A table's file; ``opened`` is its open table while that is in the table cache."""
 
     __slots__ = ("number", "opened", "size")
 
@@ -47,7 +47,7 @@ class TableFile:
 
 
 class CachedBlock:
-    """A block in the place where lookups of its table look for it."""
+    """A data block in the block cache, which lookups find in its open table."""
 
     __slots__ = ("block", "charge", "held", "number", "owner", "used")
 
@@ -60,7 +60,7 @@ class CachedBlock:
         self.held: bool | None = None
 
     def evict(self) -> None:
-        """Leave the table."""
+        """Remove the block from its open table; the next lookup reads it again."""
         owner = self.owner()
         if owner is not None:
             blocks = owner.blocks
@@ -69,10 +69,10 @@ class CachedBlock:
 
 
 class OpenTable:
-    """A table with its index, the blocks that are cached, and its filter once it was asked.
+    """A table with its index, its cached blocks, and its filter once that was loaded.
 
-    What is cached of it holds it by ``reference`` only, so that its file is given back as soon as
-    it has left the cache and nobody reads it.
+    Its cached blocks and its filter refer to it by the weak ``reference`` only, so that its file is
+    closed as soon as it has left the cache and nobody reads it.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class OpenTable:
         "used",
     )
 
-    def __init__(self, owner: Tables, file: TableFile, table: Table):
+    def __init__(self, owner: TableCache, file: TableFile, table: Table):
         self.owner = owner
         self.file = file
         self.table = table
@@ -100,12 +100,12 @@ class OpenTable:
         self.held: bool | None = None
 
     def evict(self) -> None:
-        """Close, when the last reader has let go of it, and give back what was cached of it."""
+        """Leave the table cache, with all its blocks; the last reader's reference closes it."""
         self.owner.release(self)
 
 
 class _FilterPlace:
-    """Where a table's filter is, as the filter knows it: without holding the table."""
+    """The attribute of an open table that holds its filter, under a weak reference to it."""
 
     __slots__ = ("_table",)
 
@@ -124,12 +124,12 @@ class _FilterPlace:
             table.filter = loaded
 
 
-class Tables:
-    """Opens tables of one directory, and keeps what is read of them within the options' limits.
+class TableCache:
+    """Opens the tables of one directory; caches them, their blocks and filters within limits.
 
-    Tables and blocks are read without a lock, by as many threads as want them at a time, admitted
-    to their caches, and then put in their places, each by one step: what is interrupted before is
-    in no place, and what is in a place is in a cache that can evict it.
+    Tables and blocks are read without a lock, by any number of threads at a time, admitted to their
+    caches, and then put where readers look for them, each by one assignment: what is interrupted
+    before that is found by nobody, and what is found is in a cache that can evict it.
     """
 
     def __init__(self, storage: Storage, directory: str, options: Options, comparator: Comparator):
@@ -137,12 +137,12 @@ class Tables:
         self._directory = directory
         self._comparator = comparator
         self._paranoid = options.paranoid_checks
-        # For the moment of putting something in its place, or taking it out; nothing in between
-        # can be interrupted.
+        # Held while something is put where readers look for it, or removed from there; nothing in
+        # between can be interrupted.
         self._placing = threading.RLock()
         self._alive: set[weakref.ref[OpenTable]] = set()  # in the cache, or read by somebody
         self._closed: str | None = None
-        self._complained: set[int] = set()
+        self._warned: set[int] = set()
         self._counters: dict[tuple[int, str], Counters] = {}
         self.open_tables = ClockCache(options.table_cache_size, options.max_open_files)
         self.blocks = ClockCache(options.lru_cache_size)
@@ -171,10 +171,10 @@ class Tables:
             if placed is not opened:  # somebody else has opened it, too, or it has left already
                 self.open_tables.forget(opened)
         except BaseException:
-            self._let_go(opened)
+            self._forget(opened)
             raise
         if self._closed is not None:  # who closes has seen this table, or is seen here
-            self._shut(opened)
+            self._close_table(opened)
             self._check_open()
         return opened if placed is None else placed
 
@@ -248,37 +248,36 @@ class Tables:
     def probe_failed(
         self, opened: OpenTable, loaded: LoadedFilter, error: BaseException
     ) -> LoadedFilter:
-        """What a lookup goes on with whose filter raised: one that has no say.
+        """The filter, in the state ``failed``, with which a lookup goes on when a probe raised.
 
-        As long as the table is open it is without a filter then, unless the error tells of the
-        moment only. An interruption of the lookup is raised again.
+        The open table keeps it in place of the real one, unless the error is a momentary one. An
+        interruption of the lookup is raised again.
         """
         let_pass(error)
         info = loaded.info
         failed = LoadedFilter(attrs.evolve(info, state="failed", bytes=0))
         if is_momentary(error):
             return failed
-        if opened.file.number not in self._complained:
-            self._complained.add(opened.file.number)
+        if opened.file.number not in self._warned:
+            self._warned.add(opened.file.number)
             _log.warning(
                 "%s: reading on without its filter: policy %r raised %s",
                 opened.table.name,
                 info.policy,
                 cause(error),
             )
-        failed.owner = opened
         opened.filter = failed
         self.filters.forget(loaded)
         return failed
 
     def drop(self, number: int) -> None:
-        """Close the table of a file that was removed, when the last reader has let go of it."""
+        """Drop the table of a file that was removed; it closes with its last reader."""
         for opened in self._all():
             if opened.file.number == number:
-                self._let_go(opened)
+                self._forget(opened)
 
     def release(self, opened: OpenTable) -> None:
-        """Take a table that left the cache out of its place, and give back what is cached of it."""
+        """Let no more readers find a table that has left the cache, and forget its blocks."""
         file = opened.file
         empty: list[CachedBlock | None] = [None] * len(opened.blocks)
         with self._placing:
@@ -293,18 +292,18 @@ class Tables:
                 self.blocks.forget(cached)
 
     def close(self, reason: str = "Database is closed") -> None:
-        """Give back all files, whoever reads: from now on that is a RuntimeError with this reason.
+        """Close all files, whoever reads: from now on that is a RuntimeError with this reason.
 
-        What an interruption kept this from is done when it is called again.
+        After an interruption it can be called again, and does the rest.
         """
         self._closed = reason
         for opened in self._all():
-            self._shut(opened)
+            self._close_table(opened)
         for cache in self.caches():
             cache.clear()
 
     def caches(self) -> tuple[ClockCache, ...]:
-        """Those of tables, blocks and filters."""
+        """The caches of tables, blocks and filters."""
         return self.open_tables, self.blocks, self.filters
 
     def _all(self) -> list[OpenTable]:
@@ -312,12 +311,12 @@ class Tables:
         tables = (reference() for reference in tuple(self._alive))
         return [opened for opened in tables if opened is not None]
 
-    def _let_go(self, opened: OpenTable) -> None:
+    def _forget(self, opened: OpenTable) -> None:
         self.open_tables.forget(opened)
         self.release(opened)
 
-    def _shut(self, opened: OpenTable) -> None:
-        self._let_go(opened)
+    def _close_table(self, opened: OpenTable) -> None:
+        self._forget(opened)
         opened.table.mapped.close()
 
     def _check_open(self) -> None:

@@ -197,7 +197,7 @@ class Writer:
                     self._finish_pending()
                     view = self._view
                     memtables = (Memtable(store.comparator, log), *view.memtables)
-                    store.show(View(memtables, view.version))
+                    store.publish(View(memtables, view.version))
                     log.finish_previous()
             except SyncError as error:
                 store.fail(error)

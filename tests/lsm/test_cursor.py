@@ -13,7 +13,7 @@ from lsm.cursor import Cursor, Edge, Source, visible
 from lsm.disk.keys import DELETE, PUT, rank_of
 from lsm.memtable import Memtable
 from lsm.options import Options
-from lsm.tables import Tables
+from lsm.tables import TableCache
 from lsm.version import Version
 from lsm.view import View
 from tests.lsm.simulated import SimulatedStorage
@@ -65,7 +65,7 @@ def test_windows_on_both_sides_are_the_list(rng: random.Random) -> None:
             for key, value in state.items()
             if value is not None and within(key, low, high)
         )
-        tables = Tables(SimulatedStorage(), "db", Options(), BYTEWISE)
+        tables = TableCache(SimulatedStorage(), "db", Options(), BYTEWISE)
         source = Source(View(held, Version.empty()), tables, rank_of(oldest), True, low, high)
         walk(Cursor(source), entries, rng)
 
@@ -105,7 +105,7 @@ def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Rand
     """As after an interruption between the two: the walk goes on from where the cursor stands."""
     for _ in range(30):
         held, written = memtables(rng, 2)
-        tables = Tables(SimulatedStorage(), "db", Options(), BYTEWISE)
+        tables = TableCache(SimulatedStorage(), "db", Options(), BYTEWISE)
         cursor = Cursor(Source(View(held, Version.empty()), tables, rank_of(len(written) + 1)))
         cursor.window = cursor.place_of(b"%02d" % rng.randrange(60))
         for _ in range(12):

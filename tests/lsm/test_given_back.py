@@ -213,7 +213,9 @@ def test_an_opening_that_failed_gives_all_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At whichever operation it failed, before it raises, and while its error is kept."""
-    monkeypatch.setattr(Store, "_close_elsewhere", lambda _: pytest.fail("leaves it to a thread"))
+    monkeypatch.setattr(
+        Store, "_close_in_another_thread", lambda _: pytest.fail("leaves it to a thread")
+    )
     path = tmp_path / "db"
     filled(path, write_buffer_size=1 << 20).close()
     kept = []

@@ -133,7 +133,7 @@ def check_caches(db: lsm.DB) -> None:
     for cache in tables.caches():
         assert cache.bytes <= cache.limit
         assert cache.bytes == sum(each.charge for each in cache._ring)
-        assert not cache._going
+        assert not cache._evicting
         assert len(cache._forgotten) <= len(cache)
     assert len(tables.open_tables) <= OPTIONS["max_open_files"]
 

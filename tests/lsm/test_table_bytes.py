@@ -31,7 +31,7 @@ from lsm.kernels.python.point_lookup import find_in_table
 from lsm.options import Options
 from lsm.stats import Counters
 from lsm.storage import Mapped
-from lsm.tables import TableFile, Tables
+from lsm.tables import TableCache, TableFile
 from lsm.version import PlacedTable
 from policies import FilterPolicy
 from tests.effort import examples
@@ -631,7 +631,7 @@ class OneTable:
     """A table that is read as a database reads it."""
 
     def __init__(self, data: bytes, *, paranoid: bool):
-        self.tables = Tables(OneFile(data), "db", OPTIONS[paranoid], BYTEWISE)
+        self.tables = TableCache(OneFile(data), "db", OPTIONS[paranoid], BYTEWISE)
         self.placed = PlacedTable.at(0, TableFile(5, len(data)), LEAST, MOST, BYTEWISE)
 
     def get(self, key: bytes, rank: int = NEWEST) -> Entry | None:

@@ -19,7 +19,7 @@ import lsm
 from lsm import iterators
 from lsm.cursor import Edge, Source
 from lsm.storage import Mapped
-from lsm.tables import OpenTable, Tables
+from lsm.tables import OpenTable, TableCache
 from lsm.version import PlacedTable
 from tests.effort import by_effort
 from tests.lsm.crew import Crew
@@ -114,7 +114,7 @@ def placed_in(db: lsm.DB) -> list[PlacedTable]:
     return list(view.version.tables())
 
 
-def tables_of(db: lsm.DB) -> Tables:
+def tables_of(db: lsm.DB) -> TableCache:
     return db._store.tables
 
 
@@ -131,7 +131,7 @@ def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
     tables = tables_of(db)
     for cache in (tables.open_tables, tables.blocks, tables.filters):
         assert cache.bytes == sum(item.charge for item in cache._ring) <= cache.limit
-        assert not cache._going
+        assert not cache._evicting
     for placed in placed_in(db):
         opened = placed.file.opened
         if opened is not None:
@@ -416,10 +416,10 @@ def test_all_may_be_closed_at_any_point_of_a_read(
         only_tables(db)
         store, wanted = db._store, read(db)
 
-        def anew() -> Tables:
+        def anew() -> TableCache:
             for opened in store.tables._all():
                 store.tables.drop(opened.file.number)
-            store.tables = Tables(storage, "db", store.options, store.comparator)
+            store.tables = TableCache(storage, "db", store.options, store.comparator)
             return store.tables
 
         anew()
@@ -470,7 +470,7 @@ def test_closing_that_was_interrupted_is_done_when_it_is_tried_again(rng: random
             tables.close()
             assert storage.mapped() == 0, outcome
             assert len(tables.open_tables) == len(tables.blocks) == 0
-            store.tables = Tables(storage, "db", store.options, store.comparator)
+            store.tables = TableCache(storage, "db", store.options, store.comparator)
             if outcome.where is None:
                 break
 

@@ -13,13 +13,18 @@ from lsm.disk.keys import NEWEST, Entry
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
-    from lsm.tables import OpenTable, Tables
+    from lsm.tables import OpenTable, TableCache
     from lsm.version import PlacedTable, Version
     from lsm.view import View
 
 
 def find(
-    view: View, tables: Tables, user_key: bytes, key: OrderedKey, read_rank: int, fill_cache: bool
+    view: View,
+    tables: TableCache,
+    user_key: bytes,
+    key: OrderedKey,
+    read_rank: int,
+    fill_cache: bool,
 ) -> Entry | None:
     """The key's newest version at this read rank, tombstones included; None if there is none."""
     for memtable in view.memtables:
@@ -31,7 +36,7 @@ def find(
 
 def find_in_tables(
     version: Version,
-    tables: Tables,
+    tables: TableCache,
     user_key: bytes,
     key: OrderedKey,
     read_rank: int,
@@ -56,7 +61,7 @@ def find_in_tables(
 
 def find_in_table(
     placed: PlacedTable,
-    tables: Tables,
+    tables: TableCache,
     user_key: bytes,
     key: OrderedKey,
     read_rank: int,
@@ -121,7 +126,7 @@ def find_in_table(
     return entry
 
 
-def _has_any(tables: Tables, opened: OpenTable, key: OrderedKey) -> bool:
+def _has_any(tables: TableCache, opened: OpenTable, key: OrderedKey) -> bool:
     """Whether the table has the key in a version that is too new for this lookup."""
     number = opened.table.block_for(key, NEWEST)
     entry = tables.block(opened, number, fill_cache=False).find(key, NEWEST)
