@@ -1,10 +1,8 @@
 """The counting Bloom filter."""
 
-
-
 from filters.kernels.native.bloom cimport BloomFilter
-from filters.kernels.native.classic cimport Bits
+from filters.kernels.native.chain cimport Cells
 
 
 cdef class CountingBloomFilter(BloomFilter):
-    cdef Bits _counters
+    cdef Cells _cells

@@ -6,13 +6,14 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from filters import counting
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.bloom cimport BloomFilter
-from filters.kernels.native.chain cimport following, position
-from filters.kernels.native.classic cimport Bits, ClassicBloomFilter
+from filters.kernels.native.chain cimport (
+    COUNTER, Cells, following, has, has_digest, has_key, has_many, insert_many, position, value_at
+)
+from filters.kernels.native.classic cimport ClassicBloomFilter
 from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
+from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
 from filters.kernels.native.keys cimport KeySource
 from filters.kernels.native.probing cimport lsm_probing
-from filters.kernels.native.wide cimport lsm_prefetch
 
 
 cdef enum:
@@ -21,71 +22,37 @@ cdef enum:
     CHUNK = 256
 
 
-cdef inline uint8_t count_at(const Bits *filter, uint64_t place) noexcept nogil:
-    return filter.bits[place >> 1] >> (4 * (place & 1)) & 0x0F
-
-
-cdef inline void change(Bits *filter, uint64_t place, int by) noexcept nogil:
+cdef inline void change(Cells *cells, uint64_t place, int by) noexcept nogil:
     """Raise or lower a counter that is neither stuck nor brought below zero by it."""
-    filter.bits[place >> 1] = <uint8_t>(filter.bits[place >> 1] + (by << 4 * (place & 1)))
-
-
-cdef int has(const Bits *filter, uint64_t mixed) noexcept nogil:
-    for _ in range(filter.num_probes):
-        if not count_at(filter, position(mixed, filter.size)):
-            return 0
-        mixed = following(mixed)
-    return 1
+    cells.data[place >> 1] = <uint8_t>(cells.data[place >> 1] + (by << 4 * (place & 1)))
 
 
 cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
-    cdef const Bits *filter = <const Bits *>self
-    return has(filter, lsm_mix(lsm_xxh3_64(<const uint8_t *>key, length, filter.seed), filter.salt))
+    return has_key(<const Cells *>self, COUNTER, key, length)
 
 
 cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    cdef const Bits *filter = <const Bits *>self
-    return has(filter, lsm_mix(digest, filter.salt))
-
-
-cdef inline void prefetch(const Bits *filter, uint64_t mixed) noexcept nogil:
-    for _ in range(filter.num_probes):
-        lsm_prefetch(filter.bits + (position(mixed, filter.size) >> 1))
-        mixed = following(mixed)
+    return has_digest(<const Cells *>self, COUNTER, digest)
 
 
 cdef void test_many(
     const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
-    cdef const Bits *filter = <const Bits *>self
-    cdef size_t i
-    for i in range(max(count, ahead)):
-        if i < ahead:
-            prefetch(filter, hashes[count + i])
-        if i < count:
-            answers[i] = <uint8_t>has(filter, hashes[i])
+    has_many(<const Cells *>self, COUNTER, hashes, count, ahead, answers)
 
 
 cdef size_t add_many(
     void *self, const uint64_t *hashes, size_t count, size_t ahead, uint64_t *unchanged
 ) noexcept nogil:
-    cdef Bits *filter = <Bits *>self
-    cdef size_t i, found = 0
-    for i in range(max(count, ahead)):
-        if i < ahead:
-            prefetch(filter, hashes[count + i])
-        if i < count:
-            unchanged[found] = hashes[i]
-            found += not insert(filter, hashes[i])
-    return found
+    return insert_many(<Cells *>self, COUNTER, insert, hashes, count, ahead, unchanged)
 
 
-cdef uint32_t distinct_places(const Bits *filter, uint64_t mixed, uint64_t *places) noexcept nogil:
+cdef uint32_t distinct_places(const Cells *cells, uint64_t mixed, uint64_t *places) noexcept nogil:
     """Where the key's counters are, each once, so that removing undoes adding; how many."""
     cdef uint32_t found = 0, i
     cdef uint64_t place
-    for _ in range(filter.num_probes):
-        place = position(mixed, filter.size)
+    for _ in range(cells.num_probes):
+        place = position(mixed, cells.size)
         mixed = following(mixed)
         for i in range(found):
             if places[i] == place:
@@ -96,25 +63,26 @@ cdef uint32_t distinct_places(const Bits *filter, uint64_t mixed, uint64_t *plac
     return found
 
 
-cdef bint insert(Bits *filter, uint64_t mixed) noexcept nogil:
+cdef inline uint32_t insert(Cells *cells, uint64_t mixed) noexcept nogil:
+    """Raise the key's counters; how many of them were zero."""
     cdef uint64_t places[MAX_PROBES]
-    cdef uint32_t found = distinct_places(filter, mixed, places), i
+    cdef uint32_t found = distinct_places(cells, mixed, places), fresh = 0, i
     cdef uint8_t count
-    cdef bint new = False
     for i in range(found):
-        count = count_at(filter, places[i])
-        new |= count == 0
+        count = value_at(cells, COUNTER, places[i])
+        fresh += count == 0
         if count < STUCK:
-            change(filter, places[i], 1)
-    return new
+            change(cells, places[i], 1)
+    return fresh
 
 
-cdef void take_out(Bits *filter, uint64_t mixed) noexcept nogil:
+cdef void take_out(Cells *cells, uint64_t mixed) noexcept nogil:
+    """Lower the key's counters, but for those that have lost their count."""
     cdef uint64_t places[MAX_PROBES]
-    cdef uint32_t found = distinct_places(filter, mixed, places), i
+    cdef uint32_t found = distinct_places(cells, mixed, places), i
     for i in range(found):
-        if count_at(filter, places[i]) != STUCK:
-            change(filter, places[i], -1)
+        if value_at(cells, COUNTER, places[i]) != STUCK:
+            change(cells, places[i], -1)
 
 
 cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, add_many)
@@ -184,10 +152,10 @@ cdef class CountingBloomFilter(BloomFilter):
     def remove(self, key):
         """Remove one copy; False, and no change, for a key that is surely not in."""
         cdef uint64_t mixed = self.hash_of(key)
-        if not has(&self._counters, mixed):
+        if not has(&self._cells, COUNTER, mixed):
             return False
         self.own()
-        take_out(&self._counters, mixed)
+        take_out(&self._cells, mixed)
         self._num_keys -= self._num_keys > 0
         return True
 
@@ -209,8 +177,8 @@ cdef class CountingBloomFilter(BloomFilter):
         collapsed._num_keys = self._num_keys
         bits = collapsed.payload.data
         with nogil:
-            for i in range(self._counters.size):
-                if count_at(&self._counters, i):
+            for i in range(self._cells.size):
+                if value_at(&self._cells, COUNTER, i):
                     bits[i >> 3] |= <uint8_t>(1 << (i & 7))
         return collapsed
 
@@ -230,11 +198,11 @@ cdef class CountingBloomFilter(BloomFilter):
         return self.collapse().expected_fpr
 
     cdef int point(self) except -1:
-        self._counters = Bits(
+        self._cells = Cells(
             self.payload.data, self._geometry.size, self.door.digest_seed, self.salt,
             self._geometry.num_probes,
         )
-        return self.opened(&self._counters, &PROBING, LSM_DIGEST_XXH3_64, self.door.digest_seed)
+        return self.opened(&self._cells, &PROBING, LSM_DIGEST_XXH3_64, self.door.digest_seed)
 
     cdef int fill_with(self, object keys, object seed, object plan) except -1:
         """Add each distinct key once; a repeat would raise its counters again."""
@@ -249,12 +217,12 @@ cdef class CountingBloomFilter(BloomFilter):
 
     cdef int unite(self, BloomFilter other) except -1:
         """Add the other one's counts; what exceeds a counter is stuck."""
-        cdef const Bits *its = &(<CountingBloomFilter>other)._counters
-        cdef Bits *mine = &self._counters
+        cdef const Cells *its = &(<CountingBloomFilter>other)._cells
+        cdef Cells *mine = &self._cells
         cdef uint64_t i
         cdef uint8_t before, more
         with nogil:
             for i in range(mine.size):
-                before, more = count_at(mine, i), count_at(its, i)
+                before, more = value_at(mine, COUNTER, i), value_at(its, COUNTER, i)
                 change(mine, i, min(STUCK - before, more))
         return 0

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from filters.kernels.native.base cimport SeededFilter
-from filters.kernels.native.classic cimport Bits
+from filters.kernels.native.chain cimport Cells
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.keys cimport KeySource
 from filters.kernels.native.payload cimport Payload
@@ -16,7 +16,7 @@ cdef enum:
 # All slices there may ever be have their place from the start, so that growing moves nothing: a slice
 # is written down before it is counted.
 cdef struct Chain:
-    Bits slices[MOST_SLICES]
+    Cells slices[MOST_SLICES]
     Py_ssize_t count
     int64_t room              # bits that may still be set in the newest slice
     uint64_t seed

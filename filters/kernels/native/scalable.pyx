@@ -6,14 +6,14 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from filters import header, scalable
 from filters.hashing import checked64, next_salt
 from filters.kernels.native.base cimport SeededFilter, ask, unmade
-from filters.kernels.native.chain cimport following, position
-from filters.kernels.native.classic cimport Bits, has
+from filters.kernels.native.chain cimport (
+    BIT, Cells, following, has, position, prefetch, set_bits
+)
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
 from filters.kernels.native.keys cimport KeySource, come_at_once, digest_of_key
 from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.probing cimport lsm_probing
-from filters.kernels.native.wide cimport lsm_prefetch
 from filters.packed_keys import one_by_one
 from filters.sizing_parameters import check_like, checked_capacity
 
@@ -28,19 +28,13 @@ if MOST_SLICES != scalable.MAX_SLICES:
     raise ImportError("filters/scalable.py and its compiled kernel differ: compile it again")
 
 
-cdef inline void prefetch(const Bits *slice, uint64_t mixed, int probes) noexcept nogil:
-    for _ in range(probes):
-        lsm_prefetch(slice.bits + (position(mixed, slice.size) >> 3))
-        mixed = following(mixed)
-
-
-cdef inline int may_have(const Bits *slice, uint64_t mixed) noexcept nogil:
+cdef inline int may_have(const Cells *slice, uint64_t mixed) noexcept nogil:
     """What the first probes say: without a branch, since they go either way."""
     cdef uint64_t place
     cdef uint8_t found = 1
     for _ in range(min(slice.num_probes, <uint32_t>FIRST_PROBES)):
         place = position(mixed, slice.size)
-        found &= slice.bits[place >> 3] >> (place & 7)
+        found &= slice.data[place >> 3] >> (place & 7)
         mixed = following(mixed)
     return found
 
@@ -52,15 +46,15 @@ cdef inline int holds(const Chain *chain, uint64_t digest) noexcept nogil:
     for at once.
     """
     cdef Py_ssize_t i
-    cdef const Bits *slice
+    cdef const Cells *slice
     cdef uint64_t mixed
     for i in range(chain.count - 1, max(-1, chain.count - 1 - LARGE_SLICES), -1):
         slice = &chain.slices[i]
-        prefetch(slice, lsm_mix(digest, slice.salt), 1)
+        prefetch(slice, BIT, lsm_mix(digest, slice.salt), 1)
     for i in range(chain.count - 1, -1, -1):
         slice = &chain.slices[i]
         mixed = lsm_mix(digest, slice.salt)
-        if may_have(slice, mixed) and has(slice, mixed):
+        if may_have(slice, mixed) and has(slice, BIT, mixed):
             return 1
     return 0
 
@@ -85,7 +79,7 @@ cdef void test_slices(
     """
     cdef uint16_t left[CHUNK]
     cdef uint64_t mixed[CHUNK]
-    cdef const Bits *slice
+    cdef const Cells *slice
     cdef Py_ssize_t i, j, waiting = some, denied
     for j in range(some):
         left[j] = <uint16_t>j
@@ -94,10 +88,10 @@ cdef void test_slices(
         slice = &chain.slices[i]
         for j in range(waiting):
             mixed[j] = lsm_mix(digests[left[j]], slice.salt)
-            prefetch(slice, mixed[j], FIRST_PROBES)
+            prefetch(slice, BIT, mixed[j], FIRST_PROBES)
         denied = 0
         for j in range(waiting):
-            if may_have(slice, mixed[j]) and has(slice, mixed[j]):
+            if may_have(slice, mixed[j]) and has(slice, BIT, mixed[j]):
                 answers[left[j]] = 1
             else:
                 left[denied] = left[j]
@@ -109,28 +103,14 @@ cdef void test_many(
     const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
     cdef const Chain *chain = <const Chain *>self
-    cdef const Bits *newest = &chain.slices[chain.count - 1]
+    cdef const Cells *newest = &chain.slices[chain.count - 1]
     cdef size_t i, done = 0, some
     for i in range(ahead):
-        prefetch(newest, lsm_mix(hashes[count + i], newest.salt), FIRST_PROBES)
+        prefetch(newest, BIT, lsm_mix(hashes[count + i], newest.salt), FIRST_PROBES)
     while done < count:
         some = min(<size_t>CHUNK, count - done)
         test_slices(chain, chain.count, hashes + done, <Py_ssize_t>some, answers + done)
         done += some
-
-
-cdef inline int64_t put(Bits *slice, uint64_t mixed) noexcept nogil:
-    """Set a key's bits; how many of them were not set."""
-    cdef uint64_t place
-    cdef uint8_t old
-    cdef int64_t fresh = 0
-    for _ in range(slice.num_probes):
-        place = position(mixed, slice.size)
-        old = slice.bits[place >> 3]
-        fresh += not (old >> (place & 7) & 1)
-        slice.bits[place >> 3] = <uint8_t>(old | 1 << (place & 7))
-        mixed = following(mixed)
-    return fresh
 
 
 cdef Py_ssize_t add_digests(
@@ -141,22 +121,22 @@ cdef Py_ssize_t add_digests(
     Whatever the older slices have, which change no more, is found out for all of them at once.
     """
     cdef uint8_t known[CHUNK]
-    cdef Bits *newest = &chain.slices[chain.count - 1]
+    cdef Cells *newest = &chain.slices[chain.count - 1]
     cdef Py_ssize_t i
     cdef uint64_t mixed
-    cdef int64_t fresh
+    cdef uint32_t fresh
     test_slices(chain, chain.count - 1, digests, count, known)
     for i in range(-AHEAD, count):
         if i + AHEAD < count and not known[i + AHEAD]:
-            prefetch(newest, lsm_mix(digests[i + AHEAD], newest.salt), <int>newest.num_probes)
+            prefetch(newest, BIT, lsm_mix(digests[i + AHEAD], newest.salt), newest.num_probes)
         if i < 0 or known[i]:
             continue
         mixed = lsm_mix(digests[i], newest.salt)
         if chain.room < <int64_t>newest.num_probes:
-            if has(newest, mixed):
+            if has(newest, BIT, mixed):
                 continue
             return i
-        fresh = put(newest, mixed)
+        fresh = set_bits(newest, mixed)
         chain.room -= fresh
         added[0] += fresh > 0
     return count
@@ -334,7 +314,7 @@ cdef class ScalableBloomFilter(SeededFilter):
         """Go on with this slice, and answer through it, too."""
         self._geometries.append(geometry)
         self._arrays.append(bits)
-        self._chain.slices[self._chain.count] = Bits(
+        self._chain.slices[self._chain.count] = Cells(
             bits.data, geometry.bits, self._chain.seed, salt, geometry.num_probes
         )
         self._chain.count += 1
@@ -359,7 +339,7 @@ cdef class ScalableBloomFilter(SeededFilter):
             for i in range(newest + 1):
                 bits = self._arrays[i]
                 bits = self._arrays[i] = bits.copy()
-                self._chain.slices[i].bits = bits.data
+                self._chain.slices[i].data = bits.data
             self.payload = bits
         return 0
 
@@ -380,12 +360,12 @@ cdef class ScalableBloomFilter(SeededFilter):
 
     cdef void _put_all(self, Digests digests) noexcept nogil:
         """Set the bits of all these keys in the first slice."""
-        cdef Bits *first = &self._chain.slices[0]
+        cdef Cells *first = &self._chain.slices[0]
         cdef Py_ssize_t i
         for i in range(-AHEAD, digests.count):
             if i + AHEAD < digests.count:
                 prefetch(
-                    first, lsm_mix(digests.numbers[i + AHEAD], first.salt), <int>first.num_probes
+                    first, BIT, lsm_mix(digests.numbers[i + AHEAD], first.salt), first.num_probes
                 )
             if i >= 0:
-                put(first, lsm_mix(digests.numbers[i], first.salt))
+                set_bits(first, lsm_mix(digests.numbers[i], first.salt))
