@@ -26,13 +26,6 @@ cdef enum:
     GROUP = 128
 
 
-# What an object answers that no build or from_bytes() has made.
-cdef lsm_probing ALWAYS_MAYBE
-
-# What an empty set answers whose bytes would not say so by themselves.
-cdef lsm_probing ALWAYS_NO
-
-
 cdef class Filter:
     cdef object __weakref__
     cdef lsm_probe_v1 door
@@ -44,6 +37,7 @@ cdef class Filter:
     cdef int opened(
         self, const void *filter, const lsm_probing *probing, lsm_digest kind, uint64_t seed
     ) except -1
+    cdef int always(self, bint answer, lsm_digest kind, uint64_t seed) except -1
     cdef void hashes_of(self, uint64_t *digests, Py_ssize_t count) noexcept nogil
     cdef Py_ssize_t missing(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil
     cdef int verify(self, Digests hashes) except -1

@@ -28,43 +28,22 @@ from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 
 
-
-cdef int answer_maybe(const void *filter, const char *key, size_t length) noexcept nogil:
-    return 1
-
-
-cdef int answer_maybe_to_digest(const void *filter, uint64_t digest) noexcept nogil:
-    return 1
+cdef int constant(const void *answer, const char *key, size_t length) noexcept nogil:
+    return (<const uint8_t *>answer)[0]
 
 
-cdef void answer_maybe_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
+cdef int constant_to_digest(const void *answer, uint64_t digest) noexcept nogil:
+    return (<const uint8_t *>answer)[0]
+
+
+cdef void constant_to_all(
+    const void *answer, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
 ) noexcept nogil:
-    memset(answers, 1, count)
+    memset(answers, (<const uint8_t *>answer)[0], count)
 
 
-# What an object answers that no build or from_bytes() has made.
-cdef lsm_probing ALWAYS_MAYBE = lsm_probing(
-    answer_maybe, answer_maybe_to_digest, answer_maybe_to_all, NULL
-)
-
-
-cdef int answer_no(const void *filter, const char *key, size_t length) noexcept nogil:
-    return 0
-
-
-cdef int answer_no_to_digest(const void *filter, uint64_t digest) noexcept nogil:
-    return 0
-
-
-cdef void answer_no_to_all(
-    const void *filter, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    memset(answers, 0, count)
-
-
-# What an empty set answers whose bytes would not say so by themselves.
-cdef lsm_probing ALWAYS_NO = lsm_probing(answer_no, answer_no_to_digest, answer_no_to_all, NULL)
+cdef lsm_probing CONSTANT = lsm_probing(constant, constant_to_digest, constant_to_all, NULL)
+cdef uint8_t[2] CONSTANTS = [0, 1]
 
 
 cdef object ask_buffer(Filter self, object key):
@@ -90,7 +69,7 @@ cdef class Filter:
 
     def __cinit__(self):
         self.payload = Payload.zeroed(0)
-        self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_XXH3_64, 0)
+        self.always(True, LSM_DIGEST_XXH3_64, 0)  # until build() or from_bytes() has made it
 
     def __init__(self, *args, **kwargs):
         raise unmade(self)
@@ -167,6 +146,10 @@ cdef class Filter:
             sizeof(lsm_probe_v1), kind, seed, filter, probing.probe, probing.probe_digest
         )
         return 0
+
+    cdef int always(self, bint answer, lsm_digest kind, uint64_t seed) except -1:
+        """Answer the same to every key from now on, whatever the bytes are."""
+        return self.opened(&CONSTANTS[answer], &CONSTANT, kind, seed)
 
     cdef void hashes_of(self, uint64_t *digests, Py_ssize_t count) noexcept nogil:
         """Turn digests into hashes, in place; those that are salted have one word each."""

@@ -1,12 +1,11 @@
 """The binary fuse filter, built and probed."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from filters import binary_fuse
 from filters.kernels.native.base cimport ask
-from filters.kernels.native.peeled cimport Peeled, PeeledFilter, has_digest, has_key, has_many
+from filters.kernels.native.peeled cimport PeeledFilter
 from filters.kernels.native.peeling cimport SEGMENTS, Layout, in_segments, populated
-from filters.kernels.native.probing cimport lsm_probing
 
 
 cdef Layout layout_of(object geometry) except *:
@@ -33,23 +32,6 @@ def build_shard(mixed, fingerprint_bits, using=populate):
     )
 
 
-cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
-    return has_key(<const Peeled *>self, SEGMENTS, key, length)
-
-
-cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    return has_digest(<const Peeled *>self, SEGMENTS, digest)
-
-
-cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    has_many(<const Peeled *>self, SEGMENTS, hashes, count, ahead, answers)
-
-
-cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
-
-
 cdef class BinaryFuseFilter(PeeledFilter):
     """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
@@ -62,6 +44,3 @@ cdef class BinaryFuseFilter(PeeledFilter):
 
     cdef Layout layout_of(self, object geometry) except *:
         return layout_of(geometry)
-
-    cdef const lsm_probing *probes(self) noexcept:
-        return &PROBING

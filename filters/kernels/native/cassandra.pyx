@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import cassandra
-from filters.kernels.native.base cimport ALWAYS_MAYBE, Filter, ask
+from filters.kernels.native.base cimport Filter, ask
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_CASSANDRA, lsm_cassandra_hash
 from filters.kernels.native.payload cimport Payload
@@ -213,7 +213,7 @@ cdef class CassandraBloomFilter(Filter):
         cdef uint64_t size = geometry.bits
         self._layout = layout
         if not size:
-            return self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_CASSANDRA, 0)
+            return self.always(True, LSM_DIGEST_CASSANDRA, 0)
         self._array = Array(
             self.payload.data + HEADER_BYTES,
             size,

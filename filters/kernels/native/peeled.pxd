@@ -10,7 +10,6 @@ from filters.kernels.native.hashing cimport lsm_mix, lsm_xxh3_64
 from filters.kernels.native.peeling cimport (
     Layout, Placement, Slots, fingerprint_in, hash_under, locate
 )
-from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_load16, lsm_prefetch
 
 
@@ -35,7 +34,6 @@ cdef class PeeledFilter(SaltedFilter):
     cdef Py_ssize_t _slots
 
     cdef Layout layout_of(self, object geometry) except *
-    cdef const lsm_probing *probes(self) noexcept
     cdef int lay_out(self, list shards, int fingerprint_bits, uint64_t seed, object buffer) except -1
 
 

@@ -7,14 +7,50 @@ from libc.string cimport memset
 
 from filters import peeled
 from filters.hashing import checked64
-from filters.kernels.native.base cimport ALWAYS_MAYBE, ALWAYS_NO, SaltedFilter
+from filters.kernels.native.base cimport SaltedFilter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.peeling cimport (
-    DUPLICATES, NO_MEMORY, PEELED, Layout, populate_shard
+    BLOCKS, DUPLICATES, NO_MEMORY, PEELED, SEGMENTS, Layout, populate_shard
 )
 from filters.kernels.native.probing cimport lsm_probing
+
+
+cdef int probe_segments(const void *self, const char *key, size_t length) noexcept nogil:
+    return has_key(<const Peeled *>self, SEGMENTS, key, length)
+
+
+cdef int probe_digest_in_segments(const void *self, uint64_t digest) noexcept nogil:
+    return has_digest(<const Peeled *>self, SEGMENTS, digest)
+
+
+cdef void test_many_in_segments(
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
+) noexcept nogil:
+    has_many(<const Peeled *>self, SEGMENTS, hashes, count, ahead, answers)
+
+
+cdef int probe_blocks(const void *self, const char *key, size_t length) noexcept nogil:
+    return has_key(<const Peeled *>self, BLOCKS, key, length)
+
+
+cdef int probe_digest_in_blocks(const void *self, uint64_t digest) noexcept nogil:
+    return has_digest(<const Peeled *>self, BLOCKS, digest)
+
+
+cdef void test_many_in_blocks(
+    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
+) noexcept nogil:
+    has_many(<const Peeled *>self, BLOCKS, hashes, count, ahead, answers)
+
+
+cdef lsm_probing IN_SEGMENTS = lsm_probing(
+    probe_segments, probe_digest_in_segments, test_many_in_segments, NULL
+)
+cdef lsm_probing IN_BLOCKS = lsm_probing(
+    probe_blocks, probe_digest_in_blocks, test_many_in_blocks, NULL
+)
 
 
 cdef class PeeledFilter(SaltedFilter):
@@ -84,13 +120,10 @@ cdef class PeeledFilter(SaltedFilter):
         """What a geometry of the family comes to; a family has its own."""
         raise NotImplementedError
 
-    cdef const lsm_probing *probes(self) noexcept:
-        """The family's functions; a family has its own."""
-        return &ALWAYS_MAYBE
-
     cdef int lay_out(self, list shards, int fingerprint_bits, uint64_t seed, object buffer) except -1:
         """View the payload, of which these are the shards, and answer through them."""
         cdef Py_ssize_t start, index = 0
+        cdef const lsm_probing *placed
         self.payload = Payload.view(buffer)
         self._num_shards = len(shards)
         self._shards = <Shard *>calloc(<size_t>self._num_shards, sizeof(Shard))
@@ -107,11 +140,11 @@ cdef class PeeledFilter(SaltedFilter):
         self._peeled = Peeled(
             self._shards, self._num_shards.bit_length() - 1, fingerprint_bits, seed, self.salt
         )
-        # An empty set has slots like any other, and they would pass one stranger in many.
-        return self.opened(
-            &self._peeled, self.probes() if self._num_keys else &ALWAYS_NO, LSM_DIGEST_XXH3_64,
-            seed,
-        )
+        # An empty set has slots like any other, and they would pass one absent key in many.
+        if not self._num_keys:
+            return self.always(False, LSM_DIGEST_XXH3_64, seed)
+        placed = &IN_SEGMENTS if self._shards[0].layout.placement == SEGMENTS else &IN_BLOCKS
+        return self.opened(&self._peeled, placed, LSM_DIGEST_XXH3_64, seed)
 
     def __dealloc__(self):
         free(self._shards)

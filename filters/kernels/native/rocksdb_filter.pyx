@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from filters import occupancy, ribbon, rocksdb, rocksdb_forms
 from filters.kernels.native cimport simd
 from filters.kernels.native.equations cimport lsm_ribbon, lsm_ribbon_probing
-from filters.kernels.native.base cimport ALWAYS_MAYBE, ALWAYS_NO, GROUP, Filter
+from filters.kernels.native.base cimport GROUP, Filter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport (
     LSM_BLOOM_SEED, LSM_DIGEST_ROCKSDB, LSM_DIGEST_XXPH3_64, lsm_rocksdb_hash
@@ -175,9 +175,8 @@ cdef class RocksDBFilter(Filter):
             return self.opened(
                 &self._ribbon, &lsm_ribbon_probing[simd.level()], LSM_DIGEST_XXPH3_64, 0
             )
-        if form.kind == rocksdb_forms.EMPTY:  # too few bytes for any key
-            return self.opened(NULL, &ALWAYS_NO, LSM_DIGEST_XXPH3_64, 0)
-        return self.opened(NULL, &ALWAYS_MAYBE, LSM_DIGEST_XXPH3_64, 0)
+        # Of the two kinds that are left, one has too few bytes for any key.
+        return self.always(form.kind == rocksdb_forms.ALWAYS_MAYBE, LSM_DIGEST_XXPH3_64, 0)
 
     cdef int insert_all(self, Digests hashes) except -1:
         """Set every hash's bits in the lines."""

@@ -1,12 +1,11 @@
 """The xor filter, built and probed."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from filters import xor
 from filters.kernels.native.base cimport ask
-from filters.kernels.native.peeled cimport Peeled, PeeledFilter, has_digest, has_key, has_many
+from filters.kernels.native.peeled cimport PeeledFilter
 from filters.kernels.native.peeling cimport BLOCKS, Layout, in_blocks, populated
-from filters.kernels.native.probing cimport lsm_probing
 
 
 cdef Layout layout_of(object geometry) except *:
@@ -31,23 +30,6 @@ def build_shard(mixed, fingerprint_bits):
     return xor.build_shard(len(mixed), lambda geometry: populate(mixed, geometry, fingerprint_bits))
 
 
-cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
-    return has_key(<const Peeled *>self, BLOCKS, key, length)
-
-
-cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    return has_digest(<const Peeled *>self, BLOCKS, digest)
-
-
-cdef void test_many(
-    const void *self, const uint64_t *hashes, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    has_many(<const Peeled *>self, BLOCKS, hashes, count, ahead, answers)
-
-
-cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
-
-
 cdef class XorFilter(PeeledFilter):
     """A static filter; sized by ``fingerprint_bits`` (8 or 16), ``bits_per_key`` or ``fpr``."""
 
@@ -60,6 +42,3 @@ cdef class XorFilter(PeeledFilter):
 
     cdef Layout layout_of(self, object geometry) except *:
         return layout_of(geometry)
-
-    cdef const lsm_probing *probes(self) noexcept:
-        return &PROBING

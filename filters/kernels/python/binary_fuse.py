@@ -55,10 +55,5 @@ class BinaryFuseFilter(PeeledFilter):
     family = binary_fuse.FAMILY
     layout: ClassVar[Layout] = binary_fuse
 
-    @staticmethod
-    def _build_shard(mixed: Sequence[int], fingerprint_bits: int) -> Shard[Geometry]:
-        return build_shard(mixed, fingerprint_bits)
-
-    @staticmethod
-    def _slots_of(value: int, geometry: Geometry) -> tuple[int, int, int]:
-        return slots_of(value, geometry)
+    _build_shard = staticmethod(build_shard)
+    _slots_of = staticmethod(slots_of)

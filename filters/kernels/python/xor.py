@@ -46,10 +46,5 @@ class XorFilter(PeeledFilter):
     family = xor.FAMILY
     layout: ClassVar[Layout] = xor
 
-    @staticmethod
-    def _build_shard(mixed: Sequence[int], fingerprint_bits: int) -> Shard[Geometry]:
-        return build_shard(mixed, fingerprint_bits)
-
-    @staticmethod
-    def _slots_of(value: int, geometry: Geometry) -> tuple[int, int, int]:
-        return slots_of(value, geometry)
+    _build_shard = staticmethod(build_shard)
+    _slots_of = staticmethod(slots_of)
