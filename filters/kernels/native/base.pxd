@@ -24,6 +24,7 @@ cdef extern from "lsm_probe.h" nogil:
 # asked for arrives. It takes about so many lines on their way to keep a memory busy.
 cdef enum:
     GROUP = 128
+    CHUNK = 256               # digests that are dealt with on the stack
 
 
 cdef class Filter:
@@ -52,12 +53,17 @@ cdef class Filter:
 cdef class SeededFilter(Filter):
     cdef uint64_t _num_keys
 
+    cdef int own(self) except -1
+    cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1
+    cdef int _add_at_once(self, KeySource source) except -1
+
 
 cdef class SaltedFilter(SeededFilter):
     cdef uint64_t hash_of(self, object key) except? 0
     cdef bytes packed(self, uint64_t parameter, uint64_t size)
 
 
+cdef int add_all(SeededFilter self, object keys) except -1
 cdef object ask_buffer(Filter self, object key)
 cdef object unmade(Filter self)
 

@@ -4,6 +4,7 @@ A family brings its bytes, one plain struct that says how they are laid out, and
 an ``lsm_probing`` over that struct. Every form of a question is answered here with these.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.list cimport PyList_New, PyList_SET_ITEM
@@ -22,10 +23,11 @@ from filters.kernels.native.hashing cimport (
     LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, lsm_mix, words_of
 )
 from filters.kernels.native.keys cimport (
-    KeySource, Packed, digest_number, digest_of_key, digest_packed
+    KeySource, Packed, come_at_once, digest_number, digest_of_key, digest_packed
 )
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
+from filters.packed_keys import one_by_one
 
 
 cdef int constant(const void *answer, const char *key, size_t length) noexcept nogil:
@@ -286,6 +288,37 @@ cdef class SeededFilter(Filter):
     def num_keys(self):
         """How many keys are in."""
         return self._num_keys
+
+    cdef int own(self) except -1:
+        """Make the payload one for writing: a view of foreign bytes is copied first."""
+        raise NotImplementedError
+
+    cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:
+        """Add up to a chunk of keys by their digests, whose place may be used for other numbers."""
+        raise NotImplementedError
+
+    @cython.critical_section
+    cdef int _add_at_once(self, KeySource source) except -1:
+        cdef uint64_t digests[CHUNK]
+        cdef Py_ssize_t done = 0, some
+        self.own()
+        while done < source.count:
+            some = min(CHUNK, source.count - done)
+            try:
+                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, digests)
+            finally:  # those before a wrong key are in
+                self.add_digests(digests, source.digested)
+            done += some
+        return 0
+
+
+cdef int add_all(SeededFilter self, object keys) except -1:
+    """What ``add_many`` does of every family that keys are added to."""
+    if come_at_once(keys):
+        return self._add_at_once(KeySource.of(keys))
+    for key in one_by_one(keys):
+        self.add(key)
+    return 0
 
 
 cdef class SaltedFilter(SeededFilter):

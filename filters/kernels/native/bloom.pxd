@@ -2,19 +2,13 @@
 
 from libc.stdint cimport uint64_t
 
-from filters.kernels.native.base cimport SaltedFilter
 from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.growing cimport GrowingFilter
 from filters.kernels.native.keys cimport KeySource, Packed
 
 
-cdef class BloomFilter(SaltedFilter):
-    cdef object _geometry
-
-    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1
-    cdef int point(self) except -1
-    cdef int own(self) except -1
+cdef class BloomFilter(GrowingFilter):
     cdef int fill_with(self, object keys, object seed, object plan) except -1
-    cdef int _add_at_once(self, KeySource source) except -1
     cdef int unite(self, BloomFilter other) except -1
     cdef Py_ssize_t insert_hashes(
         self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged

@@ -6,59 +6,37 @@ from libc.string cimport memcpy
 
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64
-from filters.kernels.native.base cimport GROUP, SaltedFilter, unmade
+from filters.kernels.native.base cimport CHUNK, GROUP
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.distinct cimport count_repeats
+from filters.kernels.native.growing cimport GrowingFilter
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
 from filters.kernels.native.keys cimport KeySource, come_at_once, Packed, digest_packed
-from filters.kernels.native.payload cimport Payload, count_bits
+from filters.kernels.native.payload cimport count_bits
 from filters.kernels.native.wide cimport lsm_load64, lsm_store64
-from filters.sizing_parameters import check_like, checked_capacity
-from filters.packed_keys import one_by_one
 
 
 cdef enum:
-    CHUNK = 256      # hashes on the stack
     BATCH = 1 << 16  # keys added before memory for the next is looked to
 
     # With more suspects of being repeats than one key in so many, sorting is the faster way.
     MANY_SUSPECTS = 8
 
 
-cdef class BloomFilter(SaltedFilter):
+cdef class BloomFilter(GrowingFilter):
     """Bits or counters that a key raises and a probe reads; keys can be added at any time."""
 
     @classmethod
-    def _build(cls, keys, *, num_probes, seed, salt, **given):
-        cdef BloomFilter self = cls.__new__(cls)
-        sizing = self.layout.check(num_probes=num_probes, **given)
-        self.salt = checked64("salt", salt)
-        self.is_salted = True
-        self.fill_with(keys, seed, lambda count: self.layout.plan(count, sizing, num_probes))
-        return self
+    def _planner(cls, *, num_probes, **given):
+        sizing = cls.layout.check(num_probes=num_probes, **given)
+        return lambda num_keys: cls.layout.plan(num_keys, sizing, num_probes)
 
     @classmethod
-    def _with_capacity(cls, num_keys, like, *, num_probes, seed, salt, **given):
-        cdef BloomFilter self = cls.__new__(cls), other
-        if like is not None:
-            check_like(
-                cls, like, num_keys=num_keys, num_probes=num_probes, seed=seed, salt=salt, **given
-            )
-            other = like
-            self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
-            return self
-        sizing = self.layout.check(num_probes=num_probes, **given)
-        geometry = self.layout.plan(checked_capacity(num_keys), sizing, num_probes)
-        self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
-        return self
-
-    @classmethod
-    def from_bytes(cls, buffer):
-        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+    def _build(cls, keys, seed, salt, **given):
         cdef BloomFilter self = cls.__new__(cls)
-        head, geometry, payload = self.layout.decode(buffer)
-        self._num_keys = head.num_keys
-        self.lay_out(geometry, head.seed, head.salt, payload)
+        plan = cls._planner(**given)
+        self.salt, self.is_salted = checked64("salt", salt), True
+        self.fill_with(keys, seed, plan)
         return self
 
     def to_bytes(self):
@@ -73,29 +51,6 @@ cdef class BloomFilter(SaltedFilter):
         cdef bint new = self._insert(&mixed, 1) == 0
         self._num_keys += new
         return new
-
-    def add_many(self, keys):
-        """Add many keys."""
-        if come_at_once(keys):
-            self._add_at_once(KeySource.of(keys))
-        else:
-            for key in one_by_one(keys):
-                self.add(key)
-
-    @cython.critical_section
-    cdef int _add_at_once(self, KeySource source) except -1:
-        cdef uint64_t hashes[CHUNK]
-        cdef Py_ssize_t done = 0, some
-        self.own()
-        while done < source.count:
-            some = min(CHUNK, source.count - done)
-            try:
-                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
-            finally:  # those before a wrong key are in
-                self.hashes_of(hashes, source.digested)
-                self._num_keys += source.digested - self._insert(hashes, source.digested)
-            done += some
-        return 0
 
     def union(self, other):
         """A filter of the keys of both; they must agree in geometry, seed and salt.
@@ -135,30 +90,9 @@ cdef class BloomFilter(SaltedFilter):
         """How many bits or counters a key takes."""
         return self._geometry.num_probes
 
-    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
-        """Take a geometry, and a buffer to view or else zeros."""
-        self._geometry = geometry
-        self.salt = salt
-        self.is_salted = True
-        self.door.digest_seed = seed
-        if buffer is None:
-            self.payload = Payload.zeroed(self.layout.payload_bytes(geometry))
-        else:
-            self.payload = Payload.view(buffer)
-        self.point()
-        return 0
-
-    cdef int point(self) except -1:
-        """Point the family's struct at the payload of now, and answer through it."""
-        raise NotImplementedError
-
-    cdef int own(self) except -1:
-        """Make the payload one for writing: a view of foreign bytes is copied first."""
-        if self._geometry is None:
-            raise unmade(self)
-        if not self.payload.writable:
-            self.payload = self.payload.copy()
-            self.point()
+    cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:
+        self.hashes_of(digests, count)
+        self._num_keys += count - self._insert(digests, count)
         return 0
 
     cdef int fill_with(self, object keys, object seed, object plan) except -1:
@@ -202,7 +136,7 @@ cdef class BitFilter(BloomFilter):
     def build(cls, keys, *, bits_per_key=None, fpr=None, num_probes=None, seed=None, salt=None):
         """A filter of exactly these keys, sized for how many distinct ones there are."""
         return cls._build(
-            keys, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes, seed=seed, salt=salt
+            keys, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
         )
 
     @classmethod
@@ -212,8 +146,7 @@ cdef class BitFilter(BloomFilter):
     ):
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
         return cls._with_capacity(
-            num_keys, like, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes, seed=seed,
-            salt=salt,
+            num_keys, like, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
         )
 
     @property

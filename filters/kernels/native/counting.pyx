@@ -12,14 +12,12 @@ from filters.kernels.native.chain cimport (
 from filters.kernels.native.classic cimport ClassicBloomFilter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
-from filters.kernels.native.keys cimport KeySource
 from filters.kernels.native.probing cimport lsm_probing
 
 
 cdef enum:
     STUCK = 15  # as in filters/counting.py: a counter that is full has lost its count, and stays
     MAX_PROBES = 64
-    CHUNK = 256
 
 
 cdef inline void change(Cells *cells, uint64_t place, int by) noexcept nogil:
@@ -108,8 +106,7 @@ cdef class CountingBloomFilter(BloomFilter):
     ):
         """A filter of exactly these keys, each counted once and sized for the distinct ones."""
         return cls._build(
-            keys, counters_per_key=counters_per_key, fpr=fpr, num_probes=num_probes, seed=seed,
-            salt=salt,
+            keys, seed, salt, counters_per_key=counters_per_key, fpr=fpr, num_probes=num_probes
         )
 
     @classmethod
@@ -119,8 +116,8 @@ cdef class CountingBloomFilter(BloomFilter):
     ):
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
         return cls._with_capacity(
-            num_keys, like, counters_per_key=counters_per_key, fpr=fpr, num_probes=num_probes,
-            seed=seed, salt=salt,
+            num_keys, like, seed, salt, counters_per_key=counters_per_key, fpr=fpr,
+            num_probes=num_probes,
         )
 
     @cython.critical_section
@@ -132,20 +129,10 @@ cdef class CountingBloomFilter(BloomFilter):
         self._num_keys += 1
         return new
 
-    @cython.critical_section
-    cdef int _add_at_once(self, KeySource source) except -1:
-        cdef uint64_t hashes[CHUNK]
-        cdef Py_ssize_t done = 0, some
-        self.own()
-        while done < source.count:
-            some = min(CHUNK, source.count - done)
-            try:
-                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
-            finally:  # those before a wrong key are in
-                self.hashes_of(hashes, source.digested)
-                self._insert(hashes, source.digested)
-                self._num_keys += source.digested
-            done += some
+    cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:
+        self.hashes_of(digests, count)
+        self._insert(digests, count)
+        self._num_keys += count
         return 0
 
     @cython.critical_section

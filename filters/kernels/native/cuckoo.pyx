@@ -6,15 +6,12 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from filters import cuckoo
 from filters.errors import CapacityError
 from filters.hashing import checked64, next_salt
-from filters.kernels.native.base cimport SaltedFilter, ask, unmade
+from filters.kernels.native.base cimport ask, unmade
 from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.growing cimport GrowingFilter
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
-from filters.kernels.native.keys cimport KeySource, come_at_once
-from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_load64, lsm_prefetch, lsm_reduce, lsm_store64
-from filters.sizing_parameters import check_like, checked_capacity
-from filters.packed_keys import one_by_one
 
 
 cdef enum:
@@ -22,7 +19,6 @@ cdef enum:
     LANES_IN_A_WORD = 16      # up to so many bits, a bucket's four lanes fit one word of 64
     MOST_KICKS = 500          # MAX_KICKS of filters/cuckoo.py: what an undo log has room for
     AHEAD = 64                # keys whose buckets are asked for before the first is inserted
-    CHUNK = 256
 
 if MOST_KICKS != cuckoo.MAX_KICKS or SLOTS != cuckoo.SLOTS:
     raise ImportError("filters/cuckoo.py and its compiled kernel differ: compile it again")
@@ -204,7 +200,7 @@ cdef bint is_full_of(const Table *table, uint64_t bucket, uint64_t fingerprint) 
 cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
-cdef class CuckooFilter(SaltedFilter):
+cdef class CuckooFilter(GrowingFilter):
     """Fingerprints in a cuckoo table; sized by ``fingerprint_bits``, ``bits_per_key`` or ``fpr``.
 
     Every ``add`` keeps a copy of its own, of one key too, and each is to be removed again; one
@@ -213,6 +209,7 @@ cdef class CuckooFilter(SaltedFilter):
     """
 
     family = cuckoo.FAMILY
+    layout = cuckoo
 
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
@@ -229,7 +226,7 @@ cdef class CuckooFilter(SaltedFilter):
         """
         cdef CuckooFilter self = cls.__new__(cls)
         cdef Digests digests, hashes
-        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        plan = cls._planner(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
         digests = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
         salt = checked64("salt", salt)
         geometry = None
@@ -239,7 +236,7 @@ cdef class CuckooFilter(SaltedFilter):
             self.hashes_of(hashes.numbers, hashes.count)
             hashes.sort_distinct()
             if geometry is None:
-                geometry = cuckoo.plan(hashes.count, sizing)
+                geometry = plan(hashes.count)
             self.lay_out(geometry, digests.seed, salt, None)
             if self._fill(hashes):
                 break
@@ -254,26 +251,15 @@ cdef class CuckooFilter(SaltedFilter):
         seed=None, salt=None,
     ):
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
-        cdef CuckooFilter self = cls.__new__(cls), other
-        given = {"fingerprint_bits": fingerprint_bits, "bits_per_key": bits_per_key, "fpr": fpr}
-        if like is not None:
-            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
-            other = like
-            self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
-            return self
-        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        geometry = cuckoo.plan(checked_capacity(num_keys), sizing)
-        self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
-        return self
+        return cls._with_capacity(
+            num_keys, like, seed, salt, fingerprint_bits=fingerprint_bits,
+            bits_per_key=bits_per_key, fpr=fpr,
+        )
 
     @classmethod
-    def from_bytes(cls, buffer):
-        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
-        cdef CuckooFilter self = cls.__new__(cls)
-        head, geometry, payload = cuckoo.decode(buffer)
-        self._num_keys = head.num_keys
-        self.lay_out(geometry, head.seed, head.salt, payload)
-        return self
+    def _planner(cls, **given):
+        sizing = cuckoo.check(**given)
+        return lambda num_keys: cuckoo.plan(num_keys, sizing)
 
     def to_bytes(self):
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
@@ -283,29 +269,6 @@ cdef class CuckooFilter(SaltedFilter):
     def add(self, key):
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
         self._add_hash(self.hash_of(key))
-
-    def add_many(self, keys):
-        """Add many keys; on an error those before it are in."""
-        if come_at_once(keys):
-            self._add_at_once(KeySource.of(keys))
-        else:
-            for key in one_by_one(keys):
-                self.add(key)
-
-    @cython.critical_section
-    cdef int _add_at_once(self, KeySource source) except -1:
-        cdef uint64_t hashes[CHUNK]
-        cdef Py_ssize_t done = 0, some, i
-        while done < source.count:
-            some = min(CHUNK, source.count - done)
-            try:
-                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, hashes)
-            finally:  # those before a wrong key are in
-                self.hashes_of(hashes, source.digested)
-                for i in range(source.digested):
-                    self._add_hash(hashes[i])
-            done += some
-        return 0
 
     @cython.critical_section
     def remove(self, key):
@@ -345,17 +308,6 @@ cdef class CuckooFilter(SaltedFilter):
         """The chance that a stranger's fingerprint is among those in its two buckets."""
         return cuckoo.predicted_fpr(self._num_keys, self._geometry)
 
-    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
-        """Take a geometry, and a buffer to view or else zeros."""
-        self._geometry = geometry
-        self.door.digest_seed = seed
-        self.salt, self.is_salted = salt, True
-        if buffer is None:
-            self.payload = Payload.zeroed(cuckoo.payload_bytes(geometry))
-        else:
-            self.payload = Payload.view(buffer)
-        return self.point()
-
     cdef int point(self) except -1:
         """Point the table at the payload of now, and answer through it."""
         cdef uint32_t bits = self._geometry.fingerprint_bits
@@ -368,13 +320,11 @@ cdef class CuckooFilter(SaltedFilter):
         )
         return self.opened(&self._table, &PROBING, LSM_DIGEST_XXH3_64, self.door.digest_seed)
 
-    cdef int own(self) except -1:
-        """Make the payload one for writing: a view of foreign bytes is copied first."""
-        if self._geometry is None:
-            raise unmade(self)
-        if not self.payload.writable:
-            self.payload = self.payload.copy()
-            self.point()
+    cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:
+        cdef Py_ssize_t i
+        self.hashes_of(digests, count)
+        for i in range(count):
+            self._add_hash(digests[i])
         return 0
 
     cdef bint _fill(self, Digests hashes) noexcept nogil:

@@ -5,7 +5,6 @@ from libc.stdint cimport int64_t, uint64_t
 from filters.kernels.native.base cimport SeededFilter
 from filters.kernels.native.chain cimport Cells
 from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.keys cimport KeySource
 from filters.kernels.native.payload cimport Payload
 
 
@@ -31,8 +30,5 @@ cdef class ScalableBloomFilter(SeededFilter):
 
     cdef int begin(self, object terms, object geometry, uint64_t seed, uint64_t salt) except -1
     cdef int append(self, object geometry, uint64_t salt, Payload bits) except -1
-    cdef int own(self) except -1
-    cdef int _add_at_once(self, KeySource source) except -1
-    cdef int _add_digests(self, const uint64_t *digests, Py_ssize_t count) except -1
     cdef void _put_all(self, Digests digests) noexcept nogil
     cdef tuple _fill_and_fpr(self)

@@ -5,21 +5,19 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from filters import header, scalable
 from filters.hashing import checked64, next_salt
-from filters.kernels.native.base cimport SeededFilter, ask, unmade
+from filters.kernels.native.base cimport CHUNK, SeededFilter, add_all, ask, unmade
 from filters.kernels.native.chain cimport (
     BIT, Cells, following, has, position, prefetch, set_bits
 )
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64, lsm_mix, lsm_xxh3_64
-from filters.kernels.native.keys cimport KeySource, come_at_once, digest_of_key
+from filters.kernels.native.keys cimport digest_of_key
 from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.probing cimport lsm_probing
-from filters.packed_keys import one_by_one
 from filters.sizing_parameters import check_like, checked_capacity
 
 
 cdef enum:
-    CHUNK = 256       # keys that are asked for, or added, at a time
     AHEAD = 16        # keys whose bits are asked for before the first of them is set
     FIRST_PROBES = 3  # which deny seven strangers in eight, and are looked at without branches
     LARGE_SLICES = 5  # those that lie outside of the processor's caches, where any do
@@ -237,30 +235,12 @@ cdef class ScalableBloomFilter(SeededFilter):
         digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key, &digest)
         cdef uint64_t before = self._num_keys
         self.own()
-        self._add_digests(&digest, 1)
+        self.add_digests(&digest, 1)
         return self._num_keys > before
 
     def add_many(self, keys):
         """Add many keys; on an error those before it are in."""
-        if come_at_once(keys):
-            self._add_at_once(KeySource.of(keys))
-        else:
-            for key in one_by_one(keys):
-                self.add(key)
-
-    @cython.critical_section
-    cdef int _add_at_once(self, KeySource source) except -1:
-        cdef uint64_t digests[CHUNK]
-        cdef Py_ssize_t done = 0, some
-        self.own()
-        while done < source.count:
-            some = min(CHUNK, source.count - done)
-            try:
-                source.digest(done, some, LSM_DIGEST_XXH3_64, self.door.digest_seed, digests)
-            finally:  # those before a wrong key are in
-                self._add_digests(digests, source.digested)
-            done += some
-        return 0
+        add_all(self, keys)
 
     @property
     def num_slices(self):
@@ -343,7 +323,7 @@ cdef class ScalableBloomFilter(SeededFilter):
             self.payload = bits
         return 0
 
-    cdef int _add_digests(self, const uint64_t *digests, Py_ssize_t count) except -1:
+    cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:
         """Add digests in order, growing where there is no room."""
         cdef Py_ssize_t done = 0
         cdef uint64_t added

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from filters.errors import GeometryMismatchError
-from filters.hashing import checked64, digest, mix
-from filters.header import Header
-from filters.kernels.python.base import SaltedFilter, salted
-from filters.packed_keys import one_by_one
-from filters.sizing_parameters import SizingParameter, check_like, checked_capacity
+from filters.hashing import digest, mix
+from filters.kernels.python import growing
+from filters.kernels.python.base import salted
+from filters.kernels.python.growing import GrowingFilter
+from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -29,95 +29,41 @@ class Geometry(Protocol):
         """How many bits or counters a key takes."""
 
 
-class Layout(Protocol):
+class Layout(growing.Layout, Protocol):
     """What ``filters/classic.py``, ``counting.py`` and ``blocked.py`` say about their family."""
-
-    @property
-    def check(self) -> Callable[..., SizingParameter]:
-        """The one sizing parameter that keyword arguments give."""
 
     @property
     def plan(self) -> Callable[[int, SizingParameter, int | None], Geometry]:
         """The geometry for a number of keys, a sizing parameter and maybe a number of probes."""
 
     @property
-    def payload_bytes(self) -> Callable[[Any], int]:
-        """The size of a geometry."""
-
-    @property
     def count_from_fill(self) -> Callable[[float, Any], float]:
         """The number of keys that a fill of a geometry suggests."""
 
-    @property
-    def decode(self) -> Callable[[Buffer], tuple[Header, Geometry, memoryview]]:
-        """Header, geometry and payload of a filter's bytes, validated."""
 
-
-class BloomFilter(SaltedFilter):
+class BloomFilter(GrowingFilter):
     """Bits or counters that a key raises and a probe reads; keys can be added at any time."""
 
-    __slots__ = ("_geometry",)
+    __slots__ = ()
     layout: ClassVar[Layout]
+    _geometry: Geometry
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        *,
-        seed: int,
-        salt: int,
-        num_keys: int = 0,
-        payload: memoryview | bytearray | None = None,
-    ):
-        """For kernels; users call ``build``, ``with_capacity`` or ``from_bytes``."""
-        if payload is None:
-            payload = bytearray(self.layout.payload_bytes(geometry))
-        super().__init__(seed=seed, salt=salt, num_keys=num_keys, payload=payload)
-        self._geometry = geometry
+    @classmethod
+    def _planner(cls, *, num_probes: int | None = None, **given: Any) -> Callable[[int], Geometry]:
+        sizing = cls.layout.check(num_probes=num_probes, **given)
+        return lambda num_keys: cls.layout.plan(num_keys, sizing, num_probes)
 
     @classmethod
     def _build(
-        cls,
-        keys: Iterable[Buffer],
-        *,
-        num_probes: int | None,
-        seed: int | None,
-        salt: int | None,
-        **given: float | None,
+        cls, keys: Iterable[Buffer], seed: int | None, salt: int | None, **given: Any
     ) -> Self:
-        sizing = cls.layout.check(num_probes=num_probes, **given)
+        plan = cls._planner(**given)
         mixed, seed, salt = salted(keys, seed, salt)
-        self = cls(cls.layout.plan(len(mixed), sizing, num_probes), seed=seed, salt=salt)
+        self = cls(plan(len(mixed)), seed=seed, salt=salt)
         for each in mixed:
             self._insert(each)
         self._num_keys = len(mixed)
         return self
-
-    @classmethod
-    def _with_capacity(
-        cls,
-        num_keys: int | None,
-        like: Self | None,
-        *,
-        num_probes: int | None,
-        seed: int | None,
-        salt: int | None,
-        **given: float | None,
-    ) -> Self:
-        others = {"num_probes": num_probes, "seed": seed, "salt": salt, **given}
-        if like is not None:
-            check_like(cls, like, num_keys=num_keys, **others)
-            return cls(like._geometry, seed=like._seed, salt=like._salt)
-        sizing = cls.layout.check(num_probes=num_probes, **given)
-        geometry = cls.layout.plan(checked_capacity(num_keys), sizing, num_probes)
-        return cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
-
-    @classmethod
-    def from_bytes(cls, buffer: Buffer) -> Self:
-        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
-        head, geometry, payload = cls.layout.decode(buffer)
-        return cls(
-            geometry, seed=head.seed, salt=head.salt, num_keys=head.num_keys, payload=payload
-        )
 
     def to_bytes(self) -> bytes:
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
@@ -128,11 +74,6 @@ class BloomFilter(SaltedFilter):
         new = self._insert(mix(digest(key, self._seed), self._salt))
         self._num_keys += new
         return new
-
-    def add_many(self, keys: Iterable[Buffer]) -> None:
-        """Add many keys."""
-        for key in one_by_one(keys):
-            self.add(key)
 
     def union(self, other: Self) -> Self:
         """A filter of the keys of both; they must agree in geometry, seed and salt.
@@ -196,7 +137,7 @@ class BitFilter(BloomFilter):
     ) -> Self:
         """A filter of exactly these keys, sized for how many distinct ones there are."""
         return cls._build(
-            keys, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes, seed=seed, salt=salt
+            keys, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
         )
 
     @classmethod
@@ -213,13 +154,7 @@ class BitFilter(BloomFilter):
     ) -> Self:
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
         return cls._with_capacity(
-            num_keys,
-            like,
-            bits_per_key=bits_per_key,
-            fpr=fpr,
-            num_probes=num_probes,
-            seed=seed,
-            salt=salt,
+            num_keys, like, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
         )
 
     @property

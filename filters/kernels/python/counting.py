@@ -40,12 +40,7 @@ class CountingBloomFilter(BloomFilter):
     ) -> Self:
         """A filter of exactly these keys, each counted once and sized for the distinct ones."""
         return cls._build(
-            keys,
-            counters_per_key=counters_per_key,
-            fpr=fpr,
-            num_probes=num_probes,
-            seed=seed,
-            salt=salt,
+            keys, seed, salt, counters_per_key=counters_per_key, fpr=fpr, num_probes=num_probes
         )
 
     @classmethod
@@ -61,15 +56,8 @@ class CountingBloomFilter(BloomFilter):
         salt: int | None = None,
     ) -> Self:
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
-        return cls._with_capacity(
-            num_keys,
-            like,
-            counters_per_key=counters_per_key,
-            fpr=fpr,
-            num_probes=num_probes,
-            seed=seed,
-            salt=salt,
-        )
+        given = {"counters_per_key": counters_per_key, "fpr": fpr, "num_probes": num_probes}
+        return cls._with_capacity(num_keys, like, seed, salt, **given)
 
     def add(self, key: Buffer) -> bool:
         """Add one copy of a key; True if the filter did not answer "maybe" to it before."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from filters import cuckoo
 from filters.cuckoo import MAX_KICKS, MAX_KICKS_IN_BUILD, SLOTS
 from filters.digest_kinds import XXH3
 from filters.errors import CapacityError
 from filters.hashing import MASK64, checked64, digest, mix, next_salt
-from filters.kernels.python.base import SaltedFilter
 from filters.kernels.python.digests import digests_of
-from filters.packed_keys import one_by_one
-from filters.sizing_parameters import check_like, checked_capacity
+from filters.kernels.python.growing import GrowingFilter, Layout
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -24,7 +22,7 @@ _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
 
 
-class CuckooFilter(SaltedFilter):
+class CuckooFilter(GrowingFilter):
     """Fingerprints in a cuckoo table; sized by ``fingerprint_bits``, ``bits_per_key`` or ``fpr``.
 
     Every ``add`` keeps a copy of its own, of one key too, and each is to be removed again; one
@@ -32,8 +30,10 @@ class CuckooFilter(SaltedFilter):
     away the fingerprint of another key, which then may be denied.
     """
 
-    __slots__ = ("_bucket_bits", "_bucket_mask", "_geometry", "_slot_mask")
+    __slots__ = ("_bucket_bits", "_bucket_mask", "_slot_mask")
     family = cuckoo.FAMILY
+    layout: ClassVar[Layout] = cuckoo
+    _geometry: cuckoo.Geometry
 
     def __init__(
         self,
@@ -45,10 +45,7 @@ class CuckooFilter(SaltedFilter):
         payload: memoryview | bytearray | None = None,
     ):
         """For kernels; users call ``build``, ``with_capacity`` or ``from_bytes``."""
-        if payload is None:
-            payload = bytearray(cuckoo.payload_bytes(geometry))
-        super().__init__(seed=seed, salt=salt, num_keys=num_keys, payload=payload)
-        self._geometry = geometry
+        super().__init__(geometry, seed=seed, salt=salt, num_keys=num_keys, payload=payload)
         self._slot_mask = (1 << geometry.fingerprint_bits) - 1
         self._bucket_bits = SLOTS * geometry.fingerprint_bits
         self._bucket_mask = (1 << self._bucket_bits) - 1
@@ -69,13 +66,13 @@ class CuckooFilter(SaltedFilter):
         Where the keys do not fit under a salt, which is rare, the table grows by a percent and is
         filled anew under another one.
         """
-        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        plan = cls._planner(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
         digests, seed = digests_of(keys, XXH3, seed)
         salt = checked64("salt", salt)
         geometry = None
         while True:
             mixed = sorted({mix(each, salt) for each in digests})
-            geometry = geometry or cuckoo.plan(len(mixed), sizing)
+            geometry = geometry or plan(len(mixed))
             self = cls(geometry, seed=seed, salt=salt)
             if all(self._insert(each, MAX_KICKS_IN_BUILD) for each in mixed):
                 return self
@@ -95,20 +92,12 @@ class CuckooFilter(SaltedFilter):
     ) -> Self:
         """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
         given = {"fingerprint_bits": fingerprint_bits, "bits_per_key": bits_per_key, "fpr": fpr}
-        if like is not None:
-            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
-            return cls(like._geometry, seed=like._seed, salt=like._salt)
-        sizing = cuckoo.check(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        geometry = cuckoo.plan(checked_capacity(num_keys), sizing)
-        return cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
+        return cls._with_capacity(num_keys, like, seed, salt, **given)
 
     @classmethod
-    def from_bytes(cls, buffer: Buffer) -> Self:
-        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
-        head, geometry, payload = cuckoo.decode(buffer)
-        return cls(
-            geometry, seed=head.seed, salt=head.salt, num_keys=head.num_keys, payload=payload
-        )
+    def _planner(cls, **given: Any) -> Callable[[int], cuckoo.Geometry]:
+        sizing = cuckoo.check(**given)
+        return lambda num_keys: cuckoo.plan(num_keys, sizing)
 
     def to_bytes(self) -> bytes:
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
@@ -125,11 +114,6 @@ class CuckooFilter(SaltedFilter):
                 f"no slot for this key within {MAX_KICKS} evictions, or holds it 8 times: build a "
                 "larger one, and add a key once"
             )
-
-    def add_many(self, keys: Iterable[Buffer]) -> None:
-        """Add many keys; on an error those before it are in."""
-        for key in one_by_one(keys):
-            self.add(key)
 
     def remove(self, key: Buffer) -> bool:
         """Remove one copy; False, and no change, for a key that is surely not in."""

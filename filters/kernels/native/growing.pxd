@@ -1,0 +1,12 @@
+"""What the filters share that keys are added to, and that never change their size."""
+
+from libc.stdint cimport uint64_t
+
+from filters.kernels.native.base cimport SaltedFilter
+
+
+cdef class GrowingFilter(SaltedFilter):
+    cdef object _geometry
+
+    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1
+    cdef int point(self) except -1

@@ -1,0 +1,66 @@
+"""What the filters share that keys are added to, and that never change their size."""
+
+from libc.stdint cimport uint64_t
+
+from filters.hashing import checked64
+from filters.kernels.native.base cimport SaltedFilter, add_all, unmade
+from filters.kernels.native.payload cimport Payload
+from filters.sizing_parameters import check_like, checked_capacity
+
+
+cdef class GrowingFilter(SaltedFilter):
+    """A filter of a geometry that is planned for a number of keys, which may come later."""
+
+    @classmethod
+    def _planner(cls, **given):
+        """What plans a geometry for a number of keys, under the sizing parameters given."""
+        raise NotImplementedError
+
+    @classmethod
+    def _with_capacity(cls, num_keys, like, seed, salt, **given):
+        cdef GrowingFilter self = cls.__new__(cls), other
+        if like is not None:
+            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
+            other = like
+            self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
+            return self
+        plan = cls._planner(**given)
+        geometry = plan(checked_capacity(num_keys))
+        self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
+        return self
+
+    @classmethod
+    def from_bytes(cls, buffer):
+        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+        cdef GrowingFilter self = cls.__new__(cls)
+        head, geometry, payload = self.layout.decode(buffer)
+        self._num_keys = head.num_keys
+        self.lay_out(geometry, head.seed, head.salt, payload)
+        return self
+
+    def add_many(self, keys):
+        """Add many keys; on an error those before it are in."""
+        add_all(self, keys)
+
+    cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
+        """Take a geometry, and a buffer to view or else zeros."""
+        self._geometry = geometry
+        self.salt, self.is_salted = salt, True
+        self.door.digest_seed = seed
+        if buffer is None:
+            self.payload = Payload.zeroed(self.layout.payload_bytes(geometry))
+        else:
+            self.payload = Payload.view(buffer)
+        return self.point()
+
+    cdef int point(self) except -1:
+        """Point the family's struct at the payload of now, and answer through it."""
+        raise NotImplementedError
+
+    cdef int own(self) except -1:
+        if self._geometry is None:
+            raise unmade(self)
+        if not self.payload.writable:
+            self.payload = self.payload.copy()
+            self.point()
+        return 0

@@ -1,0 +1,93 @@
+"""What the filters share that keys are added to, and that never change their size."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from filters.hashing import checked64
+from filters.header import Header
+from filters.kernels.python.base import SaltedFilter
+from filters.packed_keys import one_by_one
+from filters.sizing_parameters import SizingParameter, check_like, checked_capacity
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class Layout(Protocol):
+    """What ``filters/cuckoo.py`` and the pages of Bloom filters say about their family."""
+
+    @property
+    def check(self) -> Callable[..., SizingParameter]:
+        """The one sizing parameter that keyword arguments give."""
+
+    @property
+    def payload_bytes(self) -> Callable[[Any], int]:
+        """The size of a geometry."""
+
+    @property
+    def decode(self) -> Callable[[Buffer], tuple[Header, Any, memoryview]]:
+        """Header, geometry and payload of a filter's bytes, validated."""
+
+
+class GrowingFilter(SaltedFilter):
+    """A filter of a geometry that is planned for a number of keys, which may come later."""
+
+    __slots__ = ("_geometry",)
+    layout: ClassVar[Layout]
+    _geometry: Any
+
+    def __init__(
+        self,
+        geometry: Any,
+        *,
+        seed: int,
+        salt: int,
+        num_keys: int = 0,
+        payload: memoryview | bytearray | None = None,
+    ):
+        """For kernels; users call ``build``, ``with_capacity`` or ``from_bytes``."""
+        if payload is None:
+            payload = bytearray(self.layout.payload_bytes(geometry))
+        super().__init__(seed=seed, salt=salt, num_keys=num_keys, payload=payload)
+        self._geometry = geometry
+
+    @classmethod
+    @abstractmethod
+    def _planner(cls, **given: Any) -> Callable[[int], Any]:
+        """What plans a geometry for a number of keys, under the sizing parameters given."""
+
+    @classmethod
+    def _with_capacity(
+        cls,
+        num_keys: int | None,
+        like: Self | None,
+        seed: int | None,
+        salt: int | None,
+        **given: float | None,
+    ) -> Self:
+        if like is not None:
+            check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
+            return cls(like._geometry, seed=like._seed, salt=like._salt)
+        plan = cls._planner(**given)
+        geometry = plan(checked_capacity(num_keys))
+        return cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
+
+    @classmethod
+    def from_bytes(cls, buffer: Buffer) -> Self:
+        """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+        head, geometry, payload = cls.layout.decode(buffer)
+        return cls(
+            geometry, seed=head.seed, salt=head.salt, num_keys=head.num_keys, payload=payload
+        )
+
+    @abstractmethod
+    def add(self, key: Buffer) -> bool | None:
+        """Add a key."""
+
+    def add_many(self, keys: Iterable[Buffer]) -> None:
+        """Add many keys; on an error those before it are in."""
+        for key in one_by_one(keys):
+            self.add(key)
