@@ -53,6 +53,22 @@ def claim(number: int, family: str) -> None:
     FAMILY_IDS[family] = number
 
 
+class Checked:
+    """A filter's bytes that lie under another checksum, which was found right just before.
+
+    ``unpack`` takes that for the filter's own, and checks all else. Who makes one has compared the
+    checksum of these very bytes, and hands over a read-only view of them.
+    """
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: memoryview):
+        self.view = view
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return self.view
+
+
 def pack(header: Header, *payload: Buffer) -> bytes:
     """The complete bytes of a filter: fixed fields, payload in one or more parts, checksum.
 
@@ -78,9 +94,11 @@ def pack(header: Header, *payload: Buffer) -> bytes:
 def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
     """The validated header and a view of the payload; CorruptFilterError says what is wrong where.
 
-    Order of trust: length, magic, checksum, version, then what the fields mean.
+    Order of trust: length, magic, checksum, version, then what the fields mean. Of ``Checked``
+    bytes the checksum is not computed once more.
     """
-    view = immutable_view(buffer)
+    is_checked = isinstance(buffer, Checked)
+    view = buffer.view if isinstance(buffer, Checked) else immutable_view(buffer)
     if len(view) < OVERHEAD:
         raise CorruptFilterError(
             f"{family} filter is cut short: {len(view)} bytes, its header alone takes {OVERHEAD}"
@@ -91,7 +109,7 @@ def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
     if magic != MAGIC:
         raise CorruptFilterError(f"not a filter: bytes 0 to 3 are {magic!r}, expected {MAGIC!r}")
     (stored,) = _CHECKSUM.unpack_from(view, len(view) - _CHECKSUM.size)
-    if xxh3_64_intdigest(view[: -_CHECKSUM.size]) != stored:
+    if not is_checked and xxh3_64_intdigest(view[: -_CHECKSUM.size]) != stored:
         raise CorruptFilterError(
             f"{family} filter of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
         )
