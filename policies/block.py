@@ -27,6 +27,7 @@ from filters.hashing import MASK64, key_bytes
 from filters.header import immutable_view
 from filters.sizing_parameters import checked_int
 from policies import registry
+from policies.builtin import FamilyPolicy, is_built_in
 from policies.containment import let_pass
 from policies.contract import NAME, FilterPolicy, FilterReader
 from policies.errors import CorruptBlockError, PluginError, cause, plugin_error, words
@@ -162,22 +163,49 @@ def open_block(block: Buffer) -> FilterReader:
     DuplicatePolicyError for a name that does not lead to one policy, and PluginError where that
     policy fails.
     """
-    description, payload = _parse(block)
+    return read_block(block)[1]
+
+
+def describe_block(block: Buffer) -> BlockDescription:
+    """What a block says about itself; its policy need not be known here."""
+    return _parse(block)[0]
+
+
+def read_block(block: Buffer, *, is_checked: bool = False) -> tuple[BlockDescription, FilterReader]:
+    """What a block says about itself, and a reader of its filter, of one parse.
+
+    ``is_checked`` says that an immutable block lies under another checksum, which the caller has
+    found right just before. Neither the block's own nor that of a filter of our own is computed
+    then, for they cover nothing that the other does not. All else is checked as ever.
+    """
+    description, payload = _parse(block, is_checked)
     if not payload:
-        return EmptyReader()
+        return description, EmptyReader()
     cls = registry.lookup(description.policy)
-    return open_payload(description.policy, cls, description.params, payload)
+    reader = open_payload(description.policy, cls, description.params, payload, is_checked)
+    return description, reader
 
 
 def open_payload(
-    name: str, cls: type[FilterPolicy], params: dict[str, Any], payload: memoryview
+    name: str,
+    cls: type[FilterPolicy],
+    params: dict[str, Any],
+    payload: memoryview,
+    is_checked: bool,
 ) -> FilterReader:
-    """A reader of the filter behind a block's label, by any instance of the class."""
+    """A reader of the filter behind a block's label, by any instance of the class.
+
+    ``is_checked`` says that a checksum around the payload was found right, which a policy that is
+    built in then takes for the filter's own.
+    """
     where = f"filter policy {name!r} ({cls.__module__}.{cls.__qualname__})"
     try:
         policy = _reading_instance(cls, params)
-        data: Any = payload if cls.takes_views else payload.tobytes()
-        reader = policy.open(data)
+        if is_checked and is_built_in(policy) and isinstance(policy, FamilyPolicy):
+            reader: FilterReader = policy.open_checked(payload)
+        else:
+            data: Any = payload if cls.takes_views else payload.tobytes()
+            reader = policy.open(data)
         for method in ("might_contain", "might_contain_many"):
             if not callable(getattr(reader, method, None)):
                 raise TypeError(f"its reader is a {type(reader).__name__}, which has no {method}()")
@@ -191,11 +219,6 @@ def open_payload(
         let_pass(error)
         raise PluginError(f"{where} failed to open a filter: {cause(error)}") from error
     return reader
-
-
-def describe_block(block: Buffer) -> BlockDescription:
-    """What a block says about itself; its policy need not be known here."""
-    return _parse(block)[0]
 
 
 def _reading_instance(cls: type[FilterPolicy], params: dict[str, Any]) -> FilterPolicy:
@@ -212,7 +235,7 @@ def _reading_instance(cls: type[FilterPolicy], params: dict[str, Any]) -> Filter
         return cls(**{name: params[name] for name in params if known is None or name in known})
 
 
-def _parse(block: Buffer) -> tuple[BlockDescription, memoryview]:
+def _parse(block: Buffer, is_checked: bool = False) -> tuple[BlockDescription, memoryview]:
     """The description and a view of the payload. Order of trust: checksum, version, structure."""
     view = immutable_view(block)
     if len(view) < _LEAST_BYTES:
@@ -224,7 +247,7 @@ def _parse(block: Buffer) -> tuple[BlockDescription, memoryview]:
             f"not a filter block: bytes 0 to 3 are {bytes(view[:4])!r}, expected {MAGIC!r}"
         )
     body, checksum = view[:-_CHECKSUM_BYTES], view[-_CHECKSUM_BYTES:]
-    if xxh3_64_intdigest(body) != int.from_bytes(checksum, "little"):
+    if not is_checked and xxh3_64_intdigest(body) != int.from_bytes(checksum, "little"):
         raise CorruptBlockError(
             f"filter block of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import attrs
 
 import filters
+from filters import header
 from filters.families import FAMILIES
 from filters.family import Family
 from filters.hashing import checked64, key_bytes
@@ -88,6 +89,10 @@ class FamilyPolicy(FilterPolicy):
         opened: Filter = self.filter_class.from_bytes(filter)
         return opened
 
+    def open_checked(self, filter: memoryview) -> Filter:
+        """The filter in bytes under a checksum that was found right just before."""
+        return self.open(filter)
+
 
 class FamilyBuilder:
     """Keeps the digests of keys, not the keys, and builds the family's filter of them at the end.
@@ -120,6 +125,11 @@ def _add_too_late(key: bytes) -> None:
     raise finished()
 
 
+def is_built_in(policy: FilterPolicy) -> bool:
+    """Whether a policy is of one of our own classes, and of none that is derived or says it is."""
+    return any(type(policy) is cls for cls in BUILTIN)
+
+
 def _check_seed(_policy: object, _field: object, seed: int | None) -> None:
     if seed is not None:
         checked64("seed", seed)
@@ -140,6 +150,10 @@ class SeededPolicy(FamilyPolicy):
         """An empty collection of digests for ``build``, under the seed."""
         collection: Digests = self.filter_class.digests(seed=self.seed)
         return collection
+
+    def open_checked(self, filter: memoryview) -> Filter:
+        """The filter in such bytes, without computing its header's own checksum."""
+        return self.open(header.Checked(filter))
 
     def with_seed(self, seed: int) -> Self:
         """This policy, hashing under this seed."""

@@ -9,7 +9,7 @@ import attrs
 
 from filters.header import immutable_view
 from policies.block import Identity, open_payload
-from policies.builtin import BUILTIN, FamilyBuilder
+from policies.builtin import FamilyBuilder, is_built_in
 from policies.containment import is_attended, let_pass
 from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
 from policies.errors import cause
@@ -72,7 +72,7 @@ class VerifiedBuilder:
             self._builder = policy.new_builder(context)
         except BaseException as error:
             self._raised("in new_builder()", error)
-        if _is_built_in(policy) and isinstance(self._builder, FamilyBuilder):
+        if is_built_in(policy) and isinstance(self._builder, FamilyBuilder):
             self._digests = self._builder.digests
 
     def add(self, key: bytes) -> None:
@@ -142,7 +142,7 @@ class VerifiedBuilder:
         if self._read_by is not None:
             return self._read_by.open(filter)
         cls, payload = type(self._policy), immutable_view(filter)
-        return open_payload(identity.name, cls, identity.decoded(), payload)
+        return open_payload(identity.name, cls, identity.decoded(), payload, False)
 
     @property
     def _num_added(self) -> int:
@@ -157,11 +157,6 @@ class VerifiedBuilder:
         self._keys, self._digests = [], None
         self._failure = BuildResult("failed", reason=f"policy {self._name} {what}")
         return self._failure
-
-
-def _is_built_in(policy: FilterPolicy) -> bool:
-    """Whether a policy is of one of our own classes, and of none that is derived or says it is."""
-    return any(type(policy) is cls for cls in BUILTIN)
 
 
 def _fault(reader: Any, keys: list[bytes]) -> str:
