@@ -21,6 +21,7 @@ from lsm.disk.footer import Handle
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError
 from policies import FilterReader, RocksDBPolicy, claims
+from policies.block import read_block
 from policies.containment import MOMENTARY, is_momentary
 from policies.errors import DuplicatePolicyError, UnknownPolicyError
 
@@ -147,17 +148,17 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
     level = properties.level if properties else None
     if not _is_known(key):
         raise UnknownPolicyError(f"nobody here reads filters of the form {key!r}")
-    contents = table.read(handle, "filter block")
+    contents, is_checked = table.read_filter(handle)
     if key == WINDOWS_KEY:
         windows = WindowReader(contents)
         return LoadedFilter(
             _info(properties, "leveldb", "block", level, len(contents)), windows=windows
         )
     if key == ROCKSDB_KEY:
-        reader = RocksDBPolicy().open(contents)
+        reader: FilterReader = RocksDBPolicy().open(contents)
         policy = _rocksdb_policy(properties, contents)
         return LoadedFilter(_info(properties, policy, "table", level, len(contents)), reader)
-    described = policies.describe_block(contents)
+    described, reader = read_block(contents, is_checked=is_checked)
     info = FilterInfo(
         "built",
         described.policy,
@@ -167,7 +168,7 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
         described.num_keys,
         len(contents),
     )
-    return LoadedFilter(info, policies.open_block(contents))
+    return LoadedFilter(info, reader)
 
 
 def _rocksdb_policy(properties: Properties | None, contents: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import islice, pairwise
 from operator import lt
-from struct import unpack
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from lsm.disk import compression
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # What an index entry costs: a key object, a rank, a handle and their places in three lists.
 _INDEX_OVERHEAD = 260
 _USUAL_KEY = 64  # which that has room for
+
+_CHECKSUM = Struct("<I").unpack
 
 
 class Table:
@@ -73,22 +75,40 @@ class Table:
 
     def read(self, handle: Handle, what: str) -> bytes:
         """The checked and decompressed contents of a block."""
-        end = handle.offset + handle.size
-        if end + TRAILER_BYTES > len(self.mapped.data):
+        kind, stored = self._stored(handle, what)
+        return stored if kind == compression.RAW else self._decompressed(handle, what, kind, stored)
+
+    def read_filter(self, handle: Handle) -> tuple[bytes, bool]:
+        """A filter's contents, and whether they are the very bytes that were checked.
+
+        Those of a compressed block are not: its checksum is that of the compressed bytes.
+        """
+        kind, stored = self._stored(handle, "filter block")
+        if kind == compression.RAW:
+            return stored, True
+        return self._decompressed(handle, "filter block", kind, stored), False
+
+    def _decompressed(self, handle: Handle, what: str, kind: int, stored: bytes) -> bytes:
+        try:
+            return compression.decompress(kind, stored)
+        except CorruptionError as error:
+            raise self._damaged(f"the {what} at byte {handle.offset}: {error}") from error
+
+    def _stored(self, handle: Handle, what: str) -> tuple[int, bytes]:
+        """The compression of a block and its bytes as they are in the file, checked."""
+        data, end = self.mapped.data, handle.offset + handle.size
+        if end + TRAILER_BYTES > len(data):
             raise self._damaged(
                 f"the {what} would take bytes {handle.offset} to {end + TRAILER_BYTES}, "
-                f"and the file has {len(self.mapped.data)}"
+                f"and the file has {len(data)}"
             )
-        raw = self.mapped.data[handle.offset : end + TRAILER_BYTES]
-        kind, checksum = raw[-TRAILER_BYTES], unpack("<I", raw[-4:])[0]
-        if mask(crc32c(raw[:-4])) != checksum:
+        stored, kind = data[handle.offset : end], data[end : end + 1]
+        (checksum,) = _CHECKSUM(data[end + 1 : end + TRAILER_BYTES])
+        if mask(crc32c(kind, crc32c(stored))) != checksum:
             raise self._damaged(
                 f"the {what} at bytes {handle.offset} to {end} does not match its checksum"
             )
-        try:
-            return compression.decompress(kind, raw[:-TRAILER_BYTES])
-        except CorruptionError as error:
-            raise self._damaged(f"the {what} at byte {handle.offset}: {error}") from error
+        return kind[0], stored
 
     def block(self, number: int) -> Block:
         """The data block of this number, read anew."""
