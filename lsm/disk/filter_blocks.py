@@ -11,6 +11,7 @@ The metaindex names them as the ancestors do, so that each finds its own:
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Sequence
 from struct import pack, unpack_from
 from typing import Literal, Protocol
@@ -30,7 +31,7 @@ from policies import (
     block,
 )
 from policies.block import Identity
-from policies.builtin import RibbonPolicy
+from policies.builtin import RibbonPolicy, is_built_in
 from policies.containment import is_attended, let_pass
 from policies.errors import cause
 
@@ -79,7 +80,7 @@ class NoFilter:
         return WrittenFilter("none")
 
 
-class TableFilter:
+class FullFilter:
     """One filter for the whole table."""
 
     def __init__(self, policy: FilterPolicy, context: BuildContext):
@@ -232,14 +233,64 @@ class FilterPlan:
             let_pass(error, attended=is_attended())
             return Identity("unknown", "{}")
 
-    def writer(self, first: bytes, last: bytes, num_keys: int) -> FilterWriter:
-        """What writes the filter of a table between these keys."""
-        is_last = self.level > 0 and self.none_below(first, last)
-        if type(self.policy) is NoFilterPolicy or (self.unless_last and is_last):
-            return NoFilter()
-        context = BuildContext(
-            level=self.level, is_bottommost=is_last, reason=self.reason, expected_keys=num_keys
-        )
+    def writer(self) -> FilterWriter:
+        """What takes the keys of the next table from its first block on."""
+        return NoFilter() if type(self.policy) is NoFilterPolicy else PlannedFilter(self)
+
+    def is_last(self, first: bytes, last: bytes) -> bool:
+        """Whether nothing lies beneath a table between these keys."""
+        return self.level > 0 and self.none_below(first, last)
+
+    def filter_of(self, context: BuildContext) -> FilterWriter:
+        """What writes the filter of a table of which that is known."""
         if self.layout == "block":
             return WindowFilters(self.policy, context)
-        return TableFilter(self.policy, context)
+        return FullFilter(self.policy, context)
+
+
+class PlannedFilter:
+    """The filter of a table whose last key is not known yet.
+
+    A policy that is built in asks nothing of the table, and gets the keys block by block: it keeps
+    their digests. A plug-in is told all before its first key, so it gets them at the end; its keys
+    are kept to verify its filter in any case.
+    """
+
+    def __init__(self, plan: FilterPlan):
+        self._plan = plan
+        self._first = self._last = b""
+        self._num_keys = 0
+        self._waiting: deque[tuple[Sequence[bytes], int]] = deque()
+        self._filter: FilterWriter | None = None
+        if is_built_in(plan.policy):
+            self._filter = plan.filter_of(BuildContext(level=plan.level, reason=plan.reason))
+
+    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+        """Hand the keys on, or keep them."""
+        if not self._num_keys:
+            self._first = keys[0]
+        self._last = keys[-1]
+        self._num_keys += len(keys)
+        if self._filter is not None:
+            self._filter.add_block(keys, next_offset)
+        else:
+            self._waiting.append((keys, next_offset))
+
+    def finish(self) -> WrittenFilter:
+        """The filter, unless no table of the last level is to have one."""
+        plan = self._plan
+        if plan.unless_last and plan.is_last(self._first, self._last):
+            return WrittenFilter("none")
+        filter = plan.filter_of(self._context()) if self._filter is None else self._filter
+        while self._waiting:
+            filter.add_block(*self._waiting.popleft())
+        return filter.finish()
+
+    def _context(self) -> BuildContext:
+        """All that is known of the table, now that all of its keys are."""
+        return BuildContext(
+            level=self._plan.level,
+            is_bottommost=self._plan.is_last(self._first, self._last),
+            reason=self._plan.reason,
+            expected_keys=self._num_keys,
+        )

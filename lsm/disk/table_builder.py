@@ -54,15 +54,16 @@ class TableBuilder:
     """Takes entries in order and writes a table of them.
 
     Keys are the user's bytes. The open block is written when it is full, so that between two calls
-    of ``add_block`` a caller can decide to finish the table there. The filter is planned when the
-    last key is known: whether anything lies beneath the table can depend on it.
+    of ``add_block`` a caller can decide to finish the table there. Its filter gets the keys with
+    each block, and is written when the last key is known: whether anything lies beneath the table
+    can depend on it.
     """
 
     def __init__(self, file: WritableFile, format: TableFormat, filter_plan: FilterPlan):
         self._file = file
         self._format = format
         self._filter_plan = filter_plan
-        self._keys_by_block: list[tuple[list[bytes], int]] = []
+        self._filter = filter_plan.writer()
         self._offset = 0
         self._block = BlockBuilder(format.block_restart_interval)
         self._block_keys: list[bytes] = []
@@ -77,7 +78,7 @@ class TableBuilder:
     def size(self) -> int:
         """The bytes that were written so far, or more where the keys take far more memory.
 
-        They are held until their filter and index are written.
+        Those in the index are held until it is written, and all of them for a plug-in's filter.
         """
         return max(self._offset, self._key_bytes // _KEYS_TO_FILE)
 
@@ -108,7 +109,7 @@ class TableBuilder:
             self._write_data_block()
         if self._unindexed is not None:
             self._add_to_index(self._successor(self._largest))
-        filter = self._filter()
+        filter = self._filter.finish()
         metaindex = {METAINDEX_KEY: self._write_raw(self._properties(filter)).encode()}
         if filter.contents is not None:
             metaindex[filter.metaindex_key.encode()] = self._write_raw(filter.contents).encode()
@@ -135,7 +136,7 @@ class TableBuilder:
         self._largest = self._block.last_key
         self._unindexed = self._write(self._block.finish())
         keys, self._block_keys = self._block_keys, []
-        self._keys_by_block.append((keys, self._offset))
+        self._filter.add_block(keys, self._offset)
 
     def _add_to_index(self, key: bytes) -> None:
         assert self._unindexed is not None
@@ -155,13 +156,6 @@ class TableBuilder:
         handle = Handle(self._offset, len(contents))
         self._offset = self._file.size
         return handle
-
-    def _filter(self) -> WrittenFilter:
-        first, last = self._keys_by_block[0][0][0], self._keys_by_block[-1][0][-1]
-        writer = self._filter_plan.writer(first, last, self.num_entries)
-        for keys, next_offset in self._keys_by_block:
-            writer.add_block(keys, next_offset)
-        return writer.finish()
 
     def _properties(self, filter: WrittenFilter) -> bytes:
         identity = self._filter_plan.identity()

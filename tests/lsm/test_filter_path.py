@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
+import attrs
 import pytest
 
 import policies
@@ -17,7 +18,7 @@ from lsm.disk.keys import PUT, Entry, pack, rank
 from lsm.disk.table import Table
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.storage import Mapped
-from policies import FilterPolicy, block
+from policies import BuildContext, FilterBuilder, FilterPolicy, block
 from policies.builtin import BUILTIN
 from tests.lsm.forging import Parts
 from tests.lsm.independent_table import RAW, SNAPPY, contents_of, footer, parse, stored, varint
@@ -28,26 +29,45 @@ KEYS = [b"key%05d" % number for number in range(500)]
 FILTERED = [cls.name for cls in BUILTIN if cls.name != "none"]
 OURS = ["binary-fuse", "blocked", "bumped-ribbon", "classic", "counting", "cuckoo", "xor"]
 UNLABELLED = ["rocksdb", "ribbon"]
+PIECE = 50
+
+
+class Counted(bytes):
+    """A key that is counted as long as somebody has it."""
+
+    alive: ClassVar[int] = 0
+
+    def __init__(self, _bytes: bytes):
+        type(self).alive += 1
+
+    def __del__(self) -> None:
+        type(self).alive -= 1
 
 
 def entries_of(keys: list[bytes]) -> list[Entry]:
-    return [(key, rank(number + 1, PUT), b"v") for number, key in enumerate(keys)]
+    return [(Counted(key), rank(1, PUT), b"v") for key in keys]
 
 
 def write(
-    policy: FilterPolicy, *, layout: str = "table", **plan: Any
+    policy: FilterPolicy,
+    *,
+    layout: str = "table",
+    after_piece: Callable[[], object] = bool,
+    **plan: Any,
 ) -> tuple[bytes, WrittenTable]:
-    """A table of all keys, and what its writer says of it."""
+    """A table of all keys, given some at a time, and what its writer says of it."""
     storage = SimulatedStorage()
     form = TableFormat(
         comparator=BYTEWISE, block_size=1024, block_restart_interval=16, compression=0
     )
     given = {"level": 2, "reason": "flush", "none_below": lambda first, last: False, **plan}
     planned = FilterPlan(policy=policy, layout=layout, **given)
-    builder, at = TableBuilder(storage.create("table"), form, planned), 0
-    entries = entries_of(KEYS)
-    while at < len(entries):
-        at = builder.add_block(entries, at)
+    builder = TableBuilder(storage.create("table"), form, planned)
+    for start in range(0, len(KEYS), PIECE):
+        entries, at = entries_of(KEYS[start : start + PIECE]), 0
+        while at < len(entries):
+            at = builder.add_block(entries, at)
+        after_piece()
     written = builder.finish()
     return storage.read("table"), written
 
@@ -134,3 +154,77 @@ def test_no_flipped_bit_of_a_filter_in_a_table_is_believed(name: str) -> None:
         flipped = bytearray(data)
         flipped[position] ^= 1 << position % 8
         assert loaded_filter.load(open_table(bytes(flipped)), paranoid=False).state == "corrupt"
+
+
+# -- Writing -----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Told(FilterPolicy):
+    """A plug-in that notes what it is told of a table before its first key."""
+
+    name: ClassVar[str] = "test.told"
+    contexts: ClassVar[list[BuildContext]] = []
+    counts: ClassVar[list[int]] = []
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        self.counts.append(len(keys))
+        return b"filter"
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return True
+
+    def new_builder(self, context: BuildContext) -> FilterBuilder:
+        self.contexts.append(context)
+        return super().new_builder(context)
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    yield Told()
+    Told.contexts.clear()
+    Told.counts.clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"), [*((cls.name, "table") for cls in BUILTIN), ("leveldb", "block")]
+)
+def test_a_table_keeps_no_keys_for_the_filter_of_a_built_in_policy(name: str, layout: str) -> None:
+    alive: list[int] = []
+    _, written = write(
+        policies.create(name), layout=layout, after_piece=lambda: alive.append(Counted.alive)
+    )
+    assert written.filter.state == ("none" if name == "none" else "built")
+    # Those of the piece that is being added, of the open block and of the open window.
+    assert PIECE <= max(alive) < 5 * PIECE
+    assert Counted.alive == 0
+
+
+def test_a_plug_in_is_told_all_of_a_table_before_its_first_key(told: Told) -> None:
+    asked: list[tuple[bytes, bytes]] = []
+
+    def none_below(first: bytes, last: bytes) -> bool:
+        asked.append((first, last))
+        return True
+
+    _, written = write(told, none_below=none_below)
+    assert written.filter.state == "built"
+    assert told.contexts == [
+        BuildContext(level=2, is_bottommost=True, reason="flush", expected_keys=len(KEYS))
+    ]
+    assert told.counts == [len(KEYS)]
+    assert asked == [(KEYS[0], KEYS[-1])]
+    asked.clear()
+    assert Counted.alive == 0
+
+
+@pytest.mark.parametrize("is_plug_in", [False, True])
+def test_a_table_of_the_last_level_can_do_without(is_plug_in: bool, told: Told) -> None:
+    policy = told if is_plug_in else policies.BlockedPolicy()
+    for level, below, state in ((2, False, "none"), (2, True, "built"), (0, False, "built")):
+        data, written = write(
+            policy, level=level, none_below=lambda _f, _l, b=below: not b, unless_last=True
+        )
+        assert written.filter.state == state
+        assert len(open_table(data).filter_entries()) == (state == "built")
+    assert len(told.contexts) == 2 * is_plug_in

@@ -466,7 +466,7 @@ def test_a_table_is_labelled_with_what_was_told_once(
         reason="flush",
         none_below=lambda _first, _last: True,
     )
-    writer = plan.writer(KEYS[0], KEYS[-1], len(KEYS))
+    writer = plan.writer()
     writer.add_block(KEYS, 4096)
     written = writer.finish()
     identity = plan.identity()
