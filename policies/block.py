@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import attrs
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.hashing import MASK64, key_bytes
@@ -89,28 +89,30 @@ class EmptyReader:
 
 def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> bytes:
     """The block of a filter that this policy created of so many keys."""
-    return encode(Identity.of(policy), filter, num_keys)
+    return b"".join(block_parts(Identity.of(policy), immutable_view(filter), num_keys))
 
 
-def encode(identity: Identity, filter: Buffer, num_keys: int) -> bytes:
-    """The block of a filter of so many keys under this label."""
+def block_parts(
+    identity: Identity, filter: bytes | memoryview, num_keys: int
+) -> tuple[bytes, bytes | memoryview, bytes]:
+    """The block of an immutable filter of so many keys: what precedes it, itself, its checksum."""
     checked_int("num_keys", num_keys, 0, MASK64)
-    payload = immutable_view(filter)
-    if num_keys and not payload:
+    if num_keys and not filter:
         raise ValueError(
             f"a filter of {num_keys} keys has no bytes: only the filter of an empty set may"
         )
-    body = b"".join(
+    label = b"".join(
         (
             MAGIC,
             bytes((VERSION, 0 if num_keys else EMPTY)),
             identity.encode(),
             num_keys.to_bytes(8, "little"),
-            len(payload).to_bytes(8, "little"),
-            payload,
+            len(filter).to_bytes(8, "little"),
         )
     )
-    return body + xxh3_64_intdigest(body).to_bytes(_CHECKSUM_BYTES, "little")
+    checksum = xxh3_64(label)
+    checksum.update(filter)
+    return label, filter, checksum.intdigest().to_bytes(_CHECKSUM_BYTES, "little")
 
 
 def canonical_json(params: dict[str, Any]) -> bytes:

@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 class BuildResult:
     """What became of one table's filter.
 
-    ``built`` has a filter that answered "maybe" to every key. ``declined`` and ``failed`` have
-    none, count no keys, and say why.
+    ``built`` has a filter that answered "maybe" to every key, and what a block is to name its
+    policy by, unless another one reads it. ``declined`` and ``failed`` have no filter, count no
+    keys, and say why.
     """
 
     state: Literal["built", "declined", "failed"]
     filter: bytes | None = attrs.field(default=None, repr=False)
     num_keys: int = 0
     reason: str = ""
+    identity: Identity | None = attrs.field(default=None, eq=False, repr=False)
 
 
 class VerifiedBuilder:
@@ -123,23 +125,25 @@ class VerifiedBuilder:
         if self._num_added and not filter:
             return self._fail(f"finished with no bytes for {self._num_added} keys")
         try:
+            identity = Identity.of(self._policy) if self._read_by is None else None
             if self._digests is not None:
                 reader: Any = self._policy.open(filter)
                 fault = _missed(reader.count_missing(self._digests), self._num_added)
                 num_keys = getattr(builder, "num_keys", 0)
             else:
-                reader = self._opened(Identity.of(self._policy), filter)
+                reader = self._opened(identity, filter)
                 fault = _fault(reader, self._keys)
                 num_keys = _count(self._keys, builder, reader)
         except BaseException as error:
             return self._raised("while its filter was verified", error)
         if fault:
             return self._fail(fault)
-        return BuildResult("built", filter, num_keys)
+        return BuildResult("built", filter, num_keys, identity=identity)
 
-    def _opened(self, identity: Identity, filter: bytes) -> FilterReader:
+    def _opened(self, identity: Identity | None, filter: bytes) -> FilterReader:
         """The reader that a lookup would ask, another instance's than the one that built."""
-        if self._read_by is not None:
+        if identity is None:
+            assert self._read_by is not None
             return self._read_by.open(filter)
         cls, payload = type(self._policy), immutable_view(filter)
         return open_payload(identity.name, cls, identity.decoded(), payload, False)

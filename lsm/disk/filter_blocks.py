@@ -28,12 +28,10 @@ from policies import (
     NoFilterPolicy,
     RocksDBPolicy,
     VerifiedBuilder,
-    block,
 )
-from policies.block import Identity
+from policies.block import Identity, block_parts
 from policies.builtin import RibbonPolicy, is_built_in
 from policies.containment import is_attended, let_pass
-from policies.errors import cause
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
 ROCKSDB_KEY = "fullfilter.rocksdb.BuiltinBloomFilter"
@@ -50,13 +48,17 @@ _WINDOWS_TAIL = 5  # where the offsets begin, and the base's logarithm
 
 @attrs.frozen
 class WrittenFilter:
-    """What became of one table's filter. ``contents`` is None where there is none."""
+    """What became of one table's filter. One that was built has a key and bytes, in some parts.
+
+    ``identity`` is how its policy was named when it was verified, if it was asked then.
+    """
 
     state: str
     metaindex_key: str = ""
-    contents: bytes | None = attrs.field(default=None, repr=False)
+    parts: Sequence[bytes | memoryview] = attrs.field(default=(), repr=False)
     num_keys: int = 0
     reason: str = ""
+    identity: Identity | None = None
 
 
 class FilterWriter(Protocol):
@@ -96,15 +98,12 @@ class FullFilter:
         result = self._builder.finish()
         if result.filter is None:
             return WrittenFilter(result.state, reason=result.reason)
+        filter, num_keys, identity = result.filter, result.num_keys, result.identity
+        assert identity is not None, "a filter that was verified for another policy"
         if type(self._policy) is RocksDBPolicy or type(self._policy) is RibbonPolicy:
-            return WrittenFilter("built", ROCKSDB_KEY, result.filter, result.num_keys)
-        try:
-            identity = Identity.of(self._policy)
-        except BaseException as error:  # although it could be named while it was verified
-            let_pass(error, attended=is_attended())
-            return WrittenFilter("failed", reason=cause(error))
-        contents = block.encode(identity, result.filter, result.num_keys)
-        return WrittenFilter("built", FULL_PREFIX + identity.name, contents, result.num_keys)
+            return WrittenFilter("built", ROCKSDB_KEY, (filter,), num_keys, identity=identity)
+        key, parts = FULL_PREFIX + identity.name, block_parts(identity, filter, num_keys)
+        return WrittenFilter("built", key, parts, num_keys, identity=identity)
 
 
 class WindowFilters:
@@ -135,8 +134,8 @@ class WindowFilters:
         if self._trouble:
             return self._trouble
         offsets = pack(f"<{len(self._offsets) + 1}I", *self._offsets, len(self._filters))
-        contents = bytes(self._filters) + offsets + bytes((_BASE_LG,))
-        return WrittenFilter("built", WINDOWS_KEY, contents, self._num_keys)
+        parts = bytes(self._filters), offsets + bytes((_BASE_LG,))
+        return WrittenFilter("built", WINDOWS_KEY, parts, self._num_keys)
 
     def _close_window(self) -> None:
         self._offsets.append(len(self._filters))

@@ -18,6 +18,8 @@ from lsm.kernels.python.block_build import BlockBuilder
 from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lsm.comparator import Comparator
     from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
     from lsm.storage import WritableFile
@@ -111,8 +113,8 @@ class TableBuilder:
             self._add_to_index(self._successor(self._largest))
         filter = self._filter.finish()
         metaindex = {METAINDEX_KEY: self._write_raw(self._properties(filter)).encode()}
-        if filter.contents is not None:
-            metaindex[filter.metaindex_key.encode()] = self._write_raw(filter.contents).encode()
+        if filter.metaindex_key:
+            metaindex[filter.metaindex_key.encode()] = self._append_parts(filter.parts).encode()
         metaindex_handle = self._write_raw(write_block(metaindex))
         index_handle = self._write(self._index.finish())
         self._file.append(Footer(metaindex_handle, index_handle).encode())
@@ -125,7 +127,7 @@ class TableBuilder:
             num_entries=self.num_entries,
             smallest=self._smallest,
             largest=self._largest,
-            filter=filter,
+            filter=attrs.evolve(filter, parts=()),
         )
 
     def abandon(self) -> None:
@@ -150,15 +152,26 @@ class TableBuilder:
         return self._append(compression.RAW, contents)
 
     def _append(self, kind: int, contents: bytes) -> Handle:
-        tag = bytes((kind,))
-        checksum = mask(crc32c(tag, crc32c(contents)))
-        self._file.append(b"".join((contents, tag, pack("<I", checksum))))
-        handle = Handle(self._offset, len(contents))
+        self._file.append(contents + _trailer(kind, crc32c(contents)))
+        return self._appended(len(contents))
+
+    def _append_parts(self, parts: Sequence[bytes | memoryview]) -> Handle:
+        """A large block, without a copy in which its parts are joined."""
+        size = checksum = 0
+        for part in parts:
+            self._file.append(part)
+            size += len(part)
+            checksum = crc32c(part, checksum)
+        self._file.append(_trailer(compression.RAW, checksum))
+        return self._appended(size)
+
+    def _appended(self, size: int) -> Handle:
+        handle = Handle(self._offset, size)
         self._offset = self._file.size
         return handle
 
     def _properties(self, filter: WrittenFilter) -> bytes:
-        identity = self._filter_plan.identity()
+        identity = filter.identity or self._filter_plan.identity()
         return Properties(
             level=self._filter_plan.level,
             num_entries=self.num_entries,
@@ -180,3 +193,9 @@ class TableBuilder:
 
     def _shortened(self, internal: bytes, user_key: bytes, shorter: bytes) -> bytes:
         return pack_key(shorter, _SEEK_RANK) if len(shorter) < len(user_key) else internal
+
+
+def _trailer(kind: int, checksum: int) -> bytes:
+    """What follows a block of this compression, whose bytes have this checksum."""
+    tag = bytes((kind,))
+    return tag + pack("<I", mask(crc32c(tag, checksum)))

@@ -18,8 +18,9 @@ from lsm.disk.keys import PUT, Entry, pack, rank
 from lsm.disk.table import Table
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.storage import Mapped
-from policies import BuildContext, FilterBuilder, FilterPolicy, block
+from policies import BuildContext, BuildResult, FilterBuilder, FilterPolicy, VerifiedBuilder, block
 from policies.builtin import BUILTIN
+from tests.lsm import simulated
 from tests.lsm.forging import Parts
 from tests.lsm.independent_table import RAW, SNAPPY, contents_of, footer, parse, stored, varint
 from tests.lsm.simulated import SimulatedStorage
@@ -169,7 +170,7 @@ class Told(FilterPolicy):
 
     def create_filter(self, keys: Sequence[bytes]) -> bytes:
         self.counts.append(len(keys))
-        return b"filter"
+        return b"bits of all keys"
 
     def key_may_match(self, key: bytes, filter: bytes) -> bool:
         return True
@@ -228,3 +229,50 @@ def test_a_table_of_the_last_level_can_do_without(is_plug_in: bool, told: Told) 
         assert written.filter.state == state
         assert len(open_table(data).filter_entries()) == (state == "built")
     assert len(told.contexts) == 2 * is_plug_in
+
+
+@pytest.mark.parametrize("name", [*FILTERED, "test.told"])
+def test_a_filter_is_verified_named_and_copied_no_more_than_once(
+    name: str, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = told if name == "test.told" else policies.create(name)
+    finished: list[bytes | None] = []
+    appended: list[object] = []
+    named: list[FilterPolicy] = []
+    opened: list[object] = []
+    finish, append, identity, open_filter = (
+        VerifiedBuilder.finish,
+        simulated._WritableFile.append,
+        block.Identity.of,
+        type(policy).open,
+    )
+
+    def finishing(self: VerifiedBuilder) -> BuildResult:
+        result = finish(self)
+        finished.append(result.filter)
+        return result
+
+    def appending(self: Any, data: Any) -> None:
+        appended.append(data)
+        append(self, data)
+
+    def naming(policy: FilterPolicy) -> block.Identity:
+        named.append(policy)
+        return identity(policy)
+
+    def opening(self: Any, filter: Any) -> Any:
+        opened.append(filter)
+        return open_filter(self, filter)
+
+    monkeypatch.setattr(VerifiedBuilder, "finish", finishing)
+    monkeypatch.setattr(simulated._WritableFile, "append", appending)
+    monkeypatch.setattr(block.Identity, "of", naming)
+    monkeypatch.setattr(type(policy), "open", opening)
+    _, written = write(policy)
+    (filter,) = finished
+    assert filter is not None
+    assert [each for each in appended if each is filter] == [filter]
+    assert sum(filter in bytes(each) for each in appended) == 1  # type: ignore[call-overload]
+    assert named == [policy]
+    assert opened == [filter]
+    assert written.filter.parts == ()
