@@ -156,7 +156,7 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
         )
     if key == ROCKSDB_KEY:
         reader: FilterReader = RocksDBPolicy().open(contents)
-        policy = _rocksdb_policy(properties, contents)
+        policy = _rocksdb_policy(properties) or _rocksdb_form(contents)
         return LoadedFilter(_info(properties, policy, "table", level, len(contents)), reader)
     described, reader = read_block(contents, is_checked=is_checked)
     info = FilterInfo(
@@ -171,10 +171,13 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
     return LoadedFilter(info, reader)
 
 
-def _rocksdb_policy(properties: Properties | None, contents: bytes) -> str:
-    """Whose bytes these are: who wrote them says it, or else their form does."""
-    if properties is not None and properties.filter_policy in ROCKSDB_POLICIES:
-        return properties.filter_policy
+def _rocksdb_policy(properties: Properties | None) -> str:
+    """Whose bytes RocksDB's key leads to, as who wrote them says it; empty where nobody does."""
+    said = properties.filter_policy if properties is not None else ""
+    return said if said in ROCKSDB_POLICIES else ""
+
+
+def _rocksdb_form(contents: bytes) -> str:
     form, _ = rocksdb_forms.decode(contents)
     return "ribbon" if form.kind == rocksdb_forms.RIBBON else "rocksdb"
 
@@ -218,7 +221,8 @@ def _unusable(
         ) from error
     _log.warning("%s: reading on without its filter (%s): %s", table.name, state, error)
     policy = key.removeprefix(FULL_PREFIX) if key.startswith(FULL_PREFIX) else key
-    known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: "rocksdb", "": "unreadable"}
+    rocksdbs = _rocksdb_policy(properties) or "rocksdb"
+    known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: rocksdbs, "": "unreadable"}
     level = properties.level if properties else None
     info = FilterInfo(state, known.get(key, policy), written_for_level=level)
     return LoadedFilter(info, patience=patience)

@@ -130,6 +130,13 @@ def is_built_in(policy: FilterPolicy) -> bool:
     return any(type(policy) is cls for cls in BUILTIN)
 
 
+def table_key(policy: FilterPolicy) -> str:
+    """Under which a table names this policy's bytes as they are; empty: they stand in a block."""
+    return (
+        policy.family.table_key if is_built_in(policy) and isinstance(policy, FamilyPolicy) else ""
+    )
+
+
 def _check_seed(_policy: object, _field: object, seed: int | None) -> None:
     if seed is not None:
         checked64("seed", seed)

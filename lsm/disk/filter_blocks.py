@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 
 import attrs
 
+from filters.families import FAMILIES
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
 from lsm.errors import CorruptionError
 from policies import (
@@ -26,16 +27,17 @@ from policies import (
     FilterReader,
     LevelDBPolicy,
     NoFilterPolicy,
-    RocksDBPolicy,
     VerifiedBuilder,
 )
 from policies.block import Identity, block_parts
-from policies.builtin import RibbonPolicy, is_built_in
+from policies.builtin import is_built_in, table_key
 from policies.containment import is_attended, let_pass
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
 ROCKSDB_KEY = "fullfilter.rocksdb.BuiltinBloomFilter"
-ROCKSDB_POLICIES = frozenset({"rocksdb", "ribbon"})
+ROCKSDB_POLICIES = frozenset(
+    family.name for family in FAMILIES.values() if family.table_key == ROCKSDB_KEY
+)
 WINDOWS_POLICY = LevelDBPolicy()
 FULL_PREFIX = "fullfilter."
 PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
@@ -100,8 +102,8 @@ class FullFilter:
             return WrittenFilter(result.state, reason=result.reason)
         filter, num_keys, identity = result.filter, result.num_keys, result.identity
         assert identity is not None, "a filter that was verified for another policy"
-        if type(self._policy) is RocksDBPolicy or type(self._policy) is RibbonPolicy:
-            return WrittenFilter("built", ROCKSDB_KEY, (filter,), num_keys, identity=identity)
+        if bare := table_key(self._policy):
+            return WrittenFilter("built", bare, (filter,), num_keys, identity=identity)
         key, parts = FULL_PREFIX + identity.name, block_parts(identity, filter, num_keys)
         return WrittenFilter("built", key, parts, num_keys, identity=identity)
 
