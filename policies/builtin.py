@@ -132,9 +132,9 @@ def is_built_in(policy: FilterPolicy) -> bool:
 
 def table_key(policy: FilterPolicy) -> str:
     """Under which a table names this policy's bytes as they are; empty: they stand in a block."""
-    return (
-        policy.family.table_key if is_built_in(policy) and isinstance(policy, FamilyPolicy) else ""
-    )
+    if not isinstance(policy, FamilyPolicy) or not is_built_in(policy):
+        return ""
+    return policy.family.table_key
 
 
 def _check_seed(_policy: object, _field: object, seed: int | None) -> None:
