@@ -76,8 +76,16 @@ class FamilyPolicy(FilterPolicy):
 
     def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
         """The filter of these keys, or of their digests."""
-        built: Filter = self.filter_class.build(keys, **self.params())
+        before = blocked.CHOSEN_BEFORE.set(True)  # when the policy was made
+        try:
+            built: Filter = self.filter_class.build(keys, **self._build_arguments())
+        finally:
+            blocked.CHOSEN_BEFORE.reset(before)
         return built
+
+    def _build_arguments(self) -> dict[str, Any]:
+        """What ``build`` of the filter class is given beside keys."""
+        return self.params()
 
     def digests(self) -> Digests:
         """An empty collection of digests for ``build``."""
@@ -148,10 +156,9 @@ class SeededPolicy(FamilyPolicy):
 
     seed: int | None = attrs.field(default=None, eq=False, repr=False, validator=_check_seed)
 
-    def build(self, keys: Sequence[bytes] | Digests) -> Filter:
-        """The filter of these keys, or of their digests under the seed."""
-        built: Filter = self.filter_class.build(keys, seed=self.seed, **self.params())
-        return built
+    def _build_arguments(self) -> dict[str, Any]:
+        """Those of the family, and the seed."""
+        return {"seed": self.seed, **self.params()}
 
     def digests(self) -> Digests:
         """An empty collection of digests for ``build``, under the seed."""

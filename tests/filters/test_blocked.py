@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
 
-from filters import blocked, blocked_probes, occupancy
+from filters import blocked, blocked_probes, occupancy, sizing
 from filters.sizing_parameters import SizingParameter
 from tests.filters.cases import random_keys
 
@@ -50,6 +51,41 @@ def test_a_rate_that_takes_such_a_size_warns_too() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         blocked.check(fpr=0.01)
+
+
+@pytest.mark.parametrize("fpr", [0.1, 1e-3, 3e-4, 2.5e-4, 2.4e-4, 1e-4, 1e-6])
+@pytest.mark.parametrize("num_probes", [None, 3, 6, 12])
+def test_the_largest_advised_size_tells_what_a_plan_would(
+    fpr: float, num_probes: int | None
+) -> None:
+    asked = SizingParameter("fpr", fpr)
+    planned = blocked.plan(1 << 20, asked, num_probes).lines * blocked.LINE_BITS / (1 << 20)
+    assert blocked._is_advised(asked, num_probes) == (planned <= 16 * 1.001)
+
+
+def test_the_warning_points_at_the_line_that_chooses_the_size(kernel: ModuleType) -> None:
+    cls, with_size = kernel.BlockedBloomFilter, {"bits_per_key": 24}
+    choosing: list[Callable[[], object]] = [
+        lambda: cls.build([b"a"], **with_size),
+        lambda: cls.with_capacity(9, **with_size),
+        lambda: blocked.check(bits_per_key=24),
+        lambda: sizing.fpr("blocked", bits_per_key=24),
+    ]
+    for choose in choosing:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            choose()
+        line = choose.__code__.co_firstlineno  # type: ignore[attr-defined]
+        assert [(each.filename, each.lineno) for each in caught] == [(__file__, line)]
+
+
+def test_a_size_that_nobody_asked_for_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned(*_args: object) -> object:
+        raise AssertionError("a filter for nobody was planned")
+
+    monkeypatch.setattr(blocked, "plan", planned)
+    monkeypatch.setattr(blocked, "_is_advised", planned)
+    assert blocked.check() == blocked.check(num_probes=3) == SizingParameter("bits_per_key", 10)
 
 
 def test_probes_follow_the_table_and_the_size_after_rounding() -> None:
