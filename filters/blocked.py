@@ -14,15 +14,12 @@ of a line being ``line[i // 8] >> (i % 8) & 1``.
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from bisect import bisect_left
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import attrs
 
-from filters import header, occupancy
+from filters import advice, header, occupancy
 from filters.blocked_probes import PROBES_UP_TO
 from filters.costs import COSTS
 from filters.errors import CorruptFilterError
@@ -44,11 +41,7 @@ PROBE_MULTIPLIER = 0x9E37_79B9
 # Above this a classic or a fuse filter of the same size has half the rate or less.
 ADVISED_BITS_PER_KEY = 16
 
-CHOSEN_BEFORE: ContextVar[bool] = ContextVar("CHOSEN_BEFORE", default=False)
-"""Whether the size of a filter that is built was chosen, and its chooser warned, before."""
-
 _MANY = 1 << 20  # so many keys that rounding to lines matters no more
-_OUR_PACKAGES = ("filters", "policies", "lsm")
 
 SIZING_PARAMETERS = SizingParameters(
     FAMILY,
@@ -79,44 +72,27 @@ def check(
 ) -> SizingParameter:
     """The one sizing parameter that these arguments give, or TypeError or ValueError.
 
-    It warns whoever chose a size that is unwise, unless he was asked before.
+    It warns whoever chose a size that is unwise, unless they were warned before.
     """
     SIZING_PARAMETERS.check_probes(num_probes)
     sizing = SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
     is_chosen = bits_per_key is not None or fpr is not None
-    if is_chosen and not CHOSEN_BEFORE.get() and not _is_advised(sizing, num_probes):
+    if is_chosen and advice.is_wanted() and not _is_advised(sizing, num_probes):
         size = plan(_MANY, sizing, num_probes).lines * LINE_BITS / _MANY
-        warnings.warn(
+        advice.warn(
             f"a blocked filter at {sizing.name}={sizing.value:g} takes {size:.3g} bits per key; "
-            f"above {ADVISED_BITS_PER_KEY} a classic or a binary-fuse filter has a far lower rate",
-            stacklevel=_level_of_chooser(),
+            f"above {ADVISED_BITS_PER_KEY} a classic or a binary-fuse filter has a far lower rate"
         )
     return sizing
 
 
 def _is_advised(sizing: SizingParameter, num_probes: int | None) -> bool:
     """Whether the largest size that is advised is enough for many keys."""
-    most = (
-        ADVISED_BITS_PER_KEY * 1.001
-    )  # a rate may come to a little more than the size it stands for
+    most = ADVISED_BITS_PER_KEY * 1.001  # a rate may come to a little more than its size
     if sizing.name == "bits_per_key":
         return sizing.value <= most
     geometry = Geometry(int(_MANY * most / LINE_BITS), num_probes or best_probes(most))
     return predicted_fpr(_MANY, geometry) <= sizing.value
-
-
-def _level_of_chooser() -> int:
-    """How far up from ``check`` the first line is that is none of this package and those above it.
-
-    Warnings point there: the compiled kernel has no lines, and attrs generates some.
-    """
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and (
-        frame.f_globals.get("__name__", "").partition(".")[0] in _OUR_PACKAGES
-        or frame.f_code.co_filename.startswith("<attrs generated")
-    ):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def plan(num_keys: int, sizing: SizingParameter, num_probes: int | None = None) -> Geometry:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import attrs
 
 import filters
-from filters import header
+from filters import advice, header
 from filters.families import FAMILIES
 from filters.family import Family
 from filters.hashing import checked64, key_bytes
@@ -76,11 +76,8 @@ class FamilyPolicy(FilterPolicy):
 
     def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
         """The filter of these keys, or of their digests."""
-        before = blocked.CHOSEN_BEFORE.set(True)  # when the policy was made
-        try:
+        with advice.given():  # when the policy was made
             built: Filter = self.filter_class.build(keys, **self._build_arguments())
-        finally:
-            blocked.CHOSEN_BEFORE.reset(before)
         return built
 
     def _build_arguments(self) -> dict[str, Any]:
