@@ -24,7 +24,7 @@ from benchmarks.progress import Progress
 from lsm.inspection import TableFilter
 from lsm.options import KIB
 from lsm.stats import Counters
-from policies.config import toml_string
+from policies.sections import toml_value
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "lsm.toml"
 CONFIG_NAME, STORE_NAME = "lsm.toml", "store"
@@ -91,7 +91,7 @@ def configuration(users: int) -> str:
         "level_size_ratio": 2,
     }
     lines = (
-        f"{key} = {toml_string(value) if isinstance(value, str) else value}\n"
+        f"{key} = {toml_value(value) if isinstance(value, str) else value}\n"
         for key, value in engine.items()
     )
     return f"{filters}\n[engine] # levels so small that few keys fill many\n{''.join(lines)}"

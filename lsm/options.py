@@ -15,7 +15,6 @@ from __future__ import annotations
 import enum
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -27,10 +26,11 @@ from filters.leveldb import MAX_BITS_PER_KEY
 from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import LevelDBPolicy, NoFilterPolicy
-from policies.config import DEFAULT_LAYOUT, Table, read, toml_string
+from policies.config import DEFAULT_LAYOUT
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, did_you_mean
 from policies.levels import LevelPolicies
+from policies.sections import Section, parsed, read
 
 LEVELS = 7
 COMPRESSIONS = ("snappy", "zstd", "none")
@@ -231,8 +231,8 @@ class Options:
 
     def to_toml(self) -> str:
         """The options as a configuration that :func:`load` reads back as equal ones."""
-        lines = (f"{key} = {_toml_value(getattr(self, key))}\n" for key in KEYS)
-        return f"{_KEPT_HEAD}\n[engine]\n{''.join(lines)}\n{self.filters.to_toml()}"
+        engine = Section("", "engine", {key: getattr(self, key) for key in KEYS})
+        return f"{_KEPT_HEAD}\n{engine.to_toml()}\n{self.filters.to_toml()}"
 
 
 KEYS = tuple(field.name for field in attrs.fields(Options) if field.name != "filters")
@@ -253,12 +253,12 @@ def from_document(
     """
     asked = document if filters is None else {**document, "filters": {}}
     selected = LevelPolicies.from_config(asked, LEVELS, source)
-    table = _engine_table(document, source)
-    table.check_keys(KEYS, "here")
+    section = Section.top(document, "engine", source)
+    section.check_keys(KEYS, "here")
     try:
-        options = Options(**table.entries)
+        options = Options(**section.entries)
     except (TypeError, ValueError) as error:
-        raise table.error(str(error)) from error
+        raise section.error(str(error)) from error
     # Outside of that: what is wrong with a caller's filters stands in no file.
     return attrs.evolve(options, filters=selected if filters is None else filters)
 
@@ -270,7 +270,7 @@ def from_kept(data: bytes, source: str, filters: LevelPolicies | None = None) ->
     been uninstalled since.
     """
     try:
-        return from_document(_parsed(data, source), source, filters)
+        return from_document(parsed(data, source), source, filters)
     except PolicyConfigError as error:
         raise PolicyConfigError(f"{error}; {_KEPT_ADVICE}") from error
 
@@ -339,26 +339,3 @@ def _filters_of_keywords(policy: Any, layout: str | None, bits: int) -> LevelPol
             f"for no filters, not {policy!r}"
         )
     return LevelPolicies.uniform(policy, LEVELS, DEFAULT_LAYOUT if layout is None else layout)
-
-
-def _engine_table(document: Mapping[str, Any], source: str) -> Table:
-    entries = document.get("engine", {})
-    if not isinstance(entries, Mapping):
-        raise PolicyConfigError(
-            f"{source}: 'engine' is a table, written [engine], not a value like {entries!r}"
-        )
-    return Table(source, "engine", entries)
-
-
-def _parsed(data: bytes, source: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise PolicyConfigError(f"{source}: not valid TOML: {error}") from error
-
-
-def _toml_value(value: bool | int | str) -> str:
-    """A value of [engine] as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return toml_string(value) if isinstance(value, str) else str(value)

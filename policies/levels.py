@@ -11,9 +11,10 @@ import attrs
 
 from filters.sizing_parameters import checked_int
 from policies import config
-from policies.config import Choice, toml_key, toml_string
+from policies.config import Choice
 from policies.contract import FilterPolicy
 from policies.errors import plugin_error
+from policies.sections import Section, read, toml_key
 
 MAX_LEVELS = 1000
 
@@ -64,13 +65,14 @@ class LevelPolicies:
         """The selection as a configuration that :func:`load` reads back as an equal one."""
         written = [_entries(choice) for choice in self.choices]
         usual = max(written, key=written.count)
-        tables = [_table("filters", {**usual, config.HITS: self.optimize_filters_for_hits})]
+        whole = {**usual, config.HITS: self.optimize_filters_for_hits}
+        sections = [Section("", "filters", whole)]
         for entries, run in groupby(enumerate(written), key=lambda pair: pair[1]):
             levels = [level for level, _ in run]
             spec = f"{levels[0]}" if len(levels) == 1 else f"{levels[0]}-{levels[-1]}"
             if entries != usual:
-                tables.append(_table(f"filters.level.{toml_key(spec)}", entries))
-        return "\n".join(tables)
+                sections.append(Section("", f"filters.level.{toml_key(spec)}", entries))
+        return "\n".join(section.to_toml() for section in sections)
 
     def _choice(self, level: int) -> Choice:
         if not 0 <= level < len(self.choices):
@@ -80,7 +82,7 @@ class LevelPolicies:
 
 def load(path: str | os.PathLike[str], levels: int = 7) -> LevelPolicies:
     """The selection that a TOML file makes; PolicyConfigError says what is wrong where in it."""
-    return LevelPolicies.from_config(config.read(path), levels, source=os.fspath(path))
+    return LevelPolicies.from_config(read(path), levels, source=os.fspath(path))
 
 
 def _seeded(choice: Choice, seed: int) -> Choice:
@@ -93,30 +95,9 @@ def _seeded(choice: Choice, seed: int) -> Choice:
 
 
 def _entries(choice: Choice) -> dict[str, Any]:
-    """What a table says of one choice; by that they are compared, and not by the policies."""
+    """What a section says of one choice; by that they are compared, and not by the policies."""
     policy = choice.policy
     try:
         return {"policy": policy.name, **policy.params(), "layout": choice.layout}
     except BaseException as error:
         raise plugin_error(policy, "raised in params()", error) from error
-
-
-def _table(path: str, entries: Mapping[str, Any]) -> str:
-    lines = (f"{toml_key(key)} = {_toml_value(value)}\n" for key, value in entries.items())
-    return f"[{path}]\n{''.join(lines)}"
-
-
-def _toml_value(value: Any) -> str:
-    """A parameter as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return toml_string(value)
-    if isinstance(value, Mapping):
-        pairs = (f"{toml_key(key)} = {_toml_value(each)}" for key, each in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml_value, value)) + "]"
-    raise TypeError(f"a parameter of type {type(value).__name__} cannot be written in TOML")

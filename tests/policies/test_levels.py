@@ -16,7 +16,8 @@ import policies
 from filters.errors import FilterError
 from policies import LevelPolicies, PolicyConfigError
 from policies.config import Choice
-from policies.levels import MAX_LEVELS, _toml_value
+from policies.levels import MAX_LEVELS
+from policies.sections import toml_value
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lsm.toml"
 RANGES = """
@@ -346,9 +347,9 @@ class TestWriting:
         )
     )
     def test_any_parameter_that_toml_can_say(self, value: Any) -> None:
-        assert tomllib.loads(f"x = {_toml_value(value)}") == {"x": value}
+        assert tomllib.loads(f"x = {toml_value(value)}") == {"x": value}
 
     @pytest.mark.parametrize("value", [None, b"bytes", {1, 2}])
     def test_a_parameter_that_toml_cannot_say(self, value: Any) -> None:
         with pytest.raises(TypeError, match=f"of type {type(value).__name__} cannot be written"):
-            _toml_value(value)
+            toml_value(value)
