@@ -3,14 +3,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: test full lint format demo bench soak asan wheel clean
+.PHONY: test check full installs lint format demo bench soak asan wheel clean
 
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --durations=10
+
+# Every behaviour once, volume on the compiled kernel: what to run after a change.
 test: .venv/ready
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+	$(PYTEST)
 
-# What hunts, for minutes a file instead of seconds.
+# All that must hold before a change lands. The suite comes last, so that its summary is.
+check: lint installs demo asan full
+
+# The suite at the volume that proves it, both kernels, and its coverage.
 full: .venv/ready
-	LSM_EFFORT=full $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
+	LSM_EFFORT=full $(PYTEST) --cov --cov-report=term
+
+# As users install it: without a compiler, with one, and where there has to be one.
+installs: wheel
+	.ci/installs $(PYTHON) dist/*.whl
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -30,7 +40,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks $(BENCH)
 
 soak: .venv/ready
-	LSM_EFFORT=soak $(BIN)/python -m pytest -n $(JOBS) tests/filters tests/policies tests/lsm
+	LSM_EFFORT=soak $(PYTEST) tests/filters tests/policies tests/lsm
 	$(BIN)/python -m tests.soak
 
 # The kernel tests with every memory access and every C operation of the native kernel watched.
@@ -41,7 +51,7 @@ asan: .venv/ready
 	    $(BIN)/python -m pip install --quiet --no-deps --target build/asan .
 	LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/asan:. \
-	    $(BIN)/pytest -n $(JOBS) -k native tests/filters
+	    $(PYTEST) -k native tests/filters
 
 wheel: .venv/ready
 	rm -rf dist
