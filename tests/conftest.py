@@ -27,12 +27,24 @@ settings.register_profile(
 settings.load_profile(EFFORT)
 
 
-# They ask the same lines again and again, for rates and for volume: tracing each line, where others
-# cover it anyway, would make the whole suite take twice as long.
+# They go through the same lines again and again, which others cover: tracing each line would make
+# a full run take twice as long.
 UNTRACED = {
     "test_no_false_negatives.py",
     "test_rates.py",
     "test_twins.py",
+    "test_crash.py",
+    "test_exits.py",
+    "test_flaky.py",
+    "test_forged_files.py",
+    "test_forks.py",
+    "test_growth.py",
+    "test_interrupted_iterators.py",
+    "test_interruptions.py",
+    "test_lives.py",
+    "test_metamorphic.py",
+    "test_power_loss.py",
+    "test_threads.py",
 }
 
 
@@ -43,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not is_left_out(item)]
     for item in items:
-        if item.path.name in UNTRACED:
+        if item.path.name in UNTRACED or item.get_closest_marker("once"):
             item.add_marker(pytest.mark.no_cover)
 
 
