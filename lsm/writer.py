@@ -247,8 +247,7 @@ class Writer:
                 self._sync_log()
             self._leave_queue(group)
             return True
-        # Without a call between the comparison and the assignment nothing comes between them.
-        if self._pending is None and self._store.visible == commit.visible_before:
+        if self._pending is None:
             self._pending = commit
             self._run(commit, is_own=True)
         return True
@@ -341,6 +340,12 @@ class Writer:
     def _advance(self, commit: Commit) -> None:
         """Do what is not known to be done of a commit, from its record to its visibility."""
         if not commit.is_logged:
+            if self._store.visible != commit.visible_before:
+                # A reentrant write came between making this commit and registering it, and has
+                # its place and its sequence numbers; its batches are still in the queue.
+                if self._pending is commit:
+                    self._pending = None
+                return
             commit.log.append(commit.placed)
             commit.is_logged = True
         if commit.sync and not commit.is_synced:

@@ -7,6 +7,7 @@ operation of the same database, as a signal handler or a finalizer may want it.
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -297,6 +298,30 @@ def test_an_operation_within_another_is_done_and_so_is_the_other(
             check_it_goes_on(subject)
 
         within(SECONDS, interrupted)
+
+
+@pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
+def test_a_write_within_a_write_loses_neither_wherever_it_comes(kind: Kind, tmp_path: Path) -> None:
+    with lsm.DB(tmp_path / "db", create_if_missing=True) as db:
+        written = {}
+        for number in itertools.count():
+            outer, inner = b"outer %d" % number, b"inner %d" % number
+            outcome = interrupted_at(
+                number,
+                lambda key=outer: db.put(key, b"1"),  # type: ignore[misc]
+                call=lambda key=inner: db.put(key, b"1"),  # type: ignore[misc]
+                kind=kind,
+            )
+            assert outcome.raised is None, outcome.where
+            written[outer] = b"1"
+            if outcome.where is None:
+                break
+            written[inner] = b"1"
+            assert dict(db) == written if number % 100 == 0 else db.get(outer) == db.get(inner)
+        assert number > 50
+        assert dict(db) == written
+    with lsm.DB(tmp_path / "db") as db:
+        assert dict(db) == written
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
