@@ -21,7 +21,7 @@ from pathlib import Path
 
 import lsm
 from benchmarks.progress import Progress
-from lsm.inspection import TableFilter
+from lsm.inspection import FilterSummary
 from lsm.options import KIB
 from lsm.stats import Counters
 from policies.sections import toml_value
@@ -136,7 +136,7 @@ def table(db: lsm.DB) -> Iterator[str]:
     yield ROW.format(*HEADINGS)
     moved = 0
     for level in db.filters():
-        carried: dict[str, list[TableFilter]] = defaultdict(list)
+        carried: dict[str, list[FilterSummary]] = defaultdict(list)
         for each in level.tables:
             carried[each.policy].append(each)
         for policy, tables in sorted(carried.items(), key=lambda item: item[0] != level.configured):
@@ -150,7 +150,7 @@ def table(db: lsm.DB) -> Iterator[str]:
         yield f"* {moved} tables moved down as they were: their filters are those of a level above"
 
 
-def row(level: int, policy: str, tables: Sequence[TableFilter], counters: Counters) -> str:
+def row(level: int, policy: str, tables: Sequence[FilterSummary], counters: Counters) -> str:
     """One line of the table."""
     keys = sum(each.num_keys or 0 for each in tables)
     bits = 8 * sum(each.bytes for each in tables)

@@ -1,4 +1,4 @@
-"""Looking into a database: statistics, properties, what its tables carry, why a key is found."""
+"""Introspection: statistics, LevelDB's properties, the tables' filters, a lookup step by step."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _MIB = 1 << 20
 
 
 @attrs.frozen(kw_only=True)
-class TableFilter:
-    """The filter that one table carries."""
+class FilterSummary:
+    """What is known of the filter of one table."""
 
     file_number: int
     policy: str
@@ -48,23 +48,20 @@ class TableFilter:
 
 @attrs.frozen(kw_only=True)
 class LevelFilters:
-    """What a level is configured to use, and the filters its tables carry.
+    """The configured filter policy of a level, and the filters of its tables.
 
-    A policy that fails to say what it is called and was asked for has None for both.
+    ``configured`` and ``params`` are None for a policy that fails to name itself.
     """
 
     level: int
     configured: str | None
     params: dict[str, Any] | None = attrs.field(hash=False)
     layout: str
-    tables: tuple[TableFilter, ...]
+    tables: tuple[FilterSummary, ...]
 
     @property
-    def drifted(self) -> tuple[TableFilter, ...]:
-        """The tables whose filters are not what the level is configured to use now.
-
-        None, where the policy fails to say what that is.
-        """
+    def drifted(self) -> tuple[FilterSummary, ...]:
+        """The tables whose filters differ from the configured one; empty if that has no name."""
         if self.configured is None:
             return ()
         configured = (self.configured, self.params, self.layout)
@@ -76,8 +73,8 @@ class LevelFilters:
 
 
 @attrs.frozen
-class Step:
-    """One thing that a lookup asked, and what came of it."""
+class LookupStep:
+    """One memtable or table that a lookup searched, and with which outcome."""
 
     where: str
     outcome: str
@@ -90,11 +87,11 @@ class Step:
 
 @attrs.frozen
 class Explanation:
-    """How a lookup of a key went, step by step."""
+    """The steps of a lookup of a key, in order, and whether it found a value."""
 
     key: bytes
     found: bool
-    steps: tuple[Step, ...]
+    steps: tuple[LookupStep, ...]
 
     def __str__(self) -> str:
         verdict = "found" if self.found else "not found"
@@ -102,7 +99,7 @@ class Explanation:
 
 
 def might_contain(store: Store, key: bytes) -> bool:
-    """Whether memory and filters leave it open that the key has a value."""
+    """False if memtables and filters alone tell that the key has no value."""
     view, ordered = _view(store), _ordered(store, key)
     for memtable in view.memtables:
         entry = memtable.find(ordered, store.visible)
@@ -115,13 +112,13 @@ def might_contain(store: Store, key: bytes) -> bool:
 
 
 def explain(store: Store, key: bytes) -> Explanation:
-    """The steps of a lookup; nothing is counted."""
+    """The steps of a lookup, which changes no counters."""
     view, ordered, read_rank = _view(store), _ordered(store, key), store.visible
-    steps: list[Step] = []
+    steps: list[LookupStep] = []
     for at, memtable in enumerate(view.memtables):
         entry = memtable.find(ordered, read_rank)
         name = "memtable" if at == 0 else "memtable that is being flushed"
-        steps.append(Step(name, _outcome(entry)))
+        steps.append(LookupStep(name, _outcome(entry)))
         if entry is not None:
             return Explanation(key, is_put(entry[1]), tuple(steps))
     for placed in _candidates(view.version, ordered):
@@ -130,29 +127,29 @@ def explain(store: Store, key: bytes) -> Explanation:
         if entry is not None:
             return Explanation(key, is_put(entry[1]), tuple(steps))
     if not any(step.level is not None for step in steps):
-        steps.append(Step("tables", "none has the key between its bounds"))
+        steps.append(LookupStep("tables", "none has the key between its bounds"))
     return Explanation(key, False, tuple(steps))
 
 
 def _explain_table(
     store: Store, placed: PlacedTable, ordered: OrderedKey, key: bytes, read_rank: int
-) -> tuple[Step, Any]:
+) -> tuple[LookupStep, Any]:
     opened, loaded = _opened(store, placed)
     where = f"level {placed.level}, table {placed.number}"
     info = loaded.info
     about = f"filter {info.policy}" if info.state == "built" else f"no filter ({info.state})"
     said = _filter_says(store, placed, ordered, key)
     if said is False:
-        return Step(where, f"{about} says no", placed.level, placed.number), None
+        return LookupStep(where, f"{about} says no", placed.level, placed.number), None
     number = opened.table.block_for(ordered, read_rank)
     if number == len(opened.blocks):
-        return Step(where, f"{about}, no block", placed.level, placed.number), None
+        return LookupStep(where, f"{about}, no block", placed.level, placed.number), None
     entry = store.tables.block(opened, number, fill_cache=False).find(ordered, read_rank)
     if entry is not None and entry[0] != ordered:
         entry = None
     about = f"{about} says maybe" if said else about
     outcome = f"{about}, block {number}: {_outcome(entry)}"
-    return Step(where, outcome, placed.level, placed.number), entry
+    return LookupStep(where, outcome, placed.level, placed.number), entry
 
 
 def _outcome(entry: Any) -> str:
@@ -163,7 +160,7 @@ def _outcome(entry: Any) -> str:
 
 
 def _filter_says(store: Store, placed: PlacedTable, ordered: OrderedKey, key: bytes) -> bool | None:
-    """A table's filter's answer; None where there is nobody to ask."""
+    """Whether a table's filter lets a key through; None if it has no filter to ask."""
     opened, loaded = _opened(store, placed)
     reader = loaded.reader
     try:
@@ -179,7 +176,7 @@ def _filter_says(store: Store, placed: PlacedTable, ordered: OrderedKey, key: by
 
 
 def filters(store: Store) -> tuple[LevelFilters, ...]:
-    """Every level's configuration and its tables' filters."""
+    """The configured filters of every level, and those of its tables."""
     version = _view(store).version
     return tuple(_level_filters(store, version, level) for level in range(LEVELS))
 
@@ -193,17 +190,17 @@ def _level_filters(store: Store, version: Version, level: int) -> LevelFilters:
         configured=None if identity is None else identity.name,
         params=None if identity is None else identity.decoded(),
         layout=selected.layout(level),
-        tables=tuple(_table_filter(store, placed) for placed in version.levels[level]),
+        tables=tuple(_filter_summary(store, placed) for placed in version.levels[level]),
     )
 
 
-def _table_filter(store: Store, placed: PlacedTable) -> TableFilter:
+def _filter_summary(store: Store, placed: PlacedTable) -> FilterSummary:
     try:
         _, loaded = _opened(store, placed)
     except (IOError, CorruptionError):
         loaded = LoadedFilter(FilterInfo("unreadable", "unreadable"))
     info = loaded.info
-    return TableFilter(
+    return FilterSummary(
         file_number=placed.number,
         policy=info.policy,
         params=info.params,
@@ -219,7 +216,7 @@ def _table_filter(store: Store, placed: PlacedTable) -> TableFilter:
 
 
 def stats(store: Store) -> Stats:
-    """The numbers of now."""
+    """The statistics of an open database, as of now."""
     view, work, tables = _view(store), store.work, store.tables
     counted = tables.all_counters()
     return Stats(
@@ -256,7 +253,7 @@ def _level_stats(
     counted: dict[tuple[int, str], Counters],
 ) -> LevelStats:
     placed = version.levels[level]
-    found = [_table_filter(store, table) for table in placed]
+    found = [_filter_summary(store, table) for table in placed]
     known = [table for table in found if table.num_keys]
     keys = sum(table.num_keys or 0 for table in known)
     rates = [table.expected_fpr for table in found if table.expected_fpr is not None]
@@ -303,7 +300,7 @@ def approximate_sizes(store: Store, ranges: Iterable[Sequence[Buffer]]) -> list[
 
 
 def _offset(store: Store, version: Version, key: OrderedKey) -> int:
-    """The bytes of tables before a key, if all stood in one row."""
+    """How many bytes of all tables lie before a key, as LevelDB's ApproximateOffsetOf has it."""
     total = 0
     for placed in version.tables():
         if placed.high < key:
@@ -314,7 +311,7 @@ def _offset(store: Store, version: Version, key: OrderedKey) -> int:
 
 
 def get_property(store: Store, name: bytes) -> bytes | None:
-    """One of LevelDB's properties."""
+    """The value of one of LevelDB's properties; None for an unknown name."""
     if not name.startswith(b"leveldb."):
         return None
     rest = name.removeprefix(b"leveldb.")

@@ -1,4 +1,4 @@
-"""Choosing what to compact next: which level, which of its tables, and what they meet below."""
+"""Picking compactions: the level that is due, which of its tables, and what these overlap."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lsm.version import PlacedTable, Version
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
 
-# LevelDB's: how far the tables of the level below the output may be overlapped by one output, and
-# up to which size inputs are widened for free.
+# LevelDB's, in output files: how many bytes of grandparents one output may overlap, and up to how
+# many bytes of inputs a compaction is widened.
 GRANDPARENT_FACTOR = 10
 WIDENING_FACTOR = 25
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """Tables of one level, and those of the next that they overlap."""
+    """The inputs of a compaction: ``upper`` tables of a level, ``lower`` of the one below it."""
 
     version: Version
     level: int
@@ -52,7 +52,7 @@ class Plan:
 
 
 def score(version: Version, level: int, options: Options) -> float:
-    """How full a level is; from 1 on it wants compaction. The last level never does."""
+    """How full a level is: from 1 on it is due for compaction; the last level never is."""
     if level == 0:
         return len(version.levels[0]) / options.level0_compact_files
     if level == LEVELS - 1:
@@ -83,7 +83,7 @@ def pick(
             pointer = unpack(pointers[level])[0]
             after = pointer if comparator.wrap is None else comparator.wrap(pointer)
             first = next((table for table in tables if after < table.high), first)
-    return widened(version, level, [first], options)
+    return expanded(version, level, [first], options)
 
 
 def pick_range(
@@ -93,24 +93,27 @@ def pick_range(
     high: OrderedKey | None,
     options: Options,
 ) -> Plan | None:
-    """A compaction of tables between two bounds; below level 0 of some, from the left."""
+    """A compaction of the first tables between two bounds; of all of them on level 0."""
     tables = version.overlapping(level, low, high)
     if not tables:
         return None
     if level > 0:
-        tables = _as_many_as(tables, options.max_file_size)
-    return widened(version, level, tables, options)
+        tables = _limited(tables, options.max_file_size)
+    return expanded(version, level, tables, options)
 
 
-def widened(version: Version, level: int, tables: Sequence[PlacedTable], options: Options) -> Plan:
-    """The plan that begins with these tables, with all that has to come along, and what may."""
-    upper = _closed(version, level, tables)
-    lower = _met(version, level, upper)
+def expanded(version: Version, level: int, tables: Sequence[PlacedTable], options: Options) -> Plan:
+    """The plan that begins with these tables and adds all that they overlap.
+
+    More tables of the level are added where that needs no more of the one below.
+    """
+    upper = _clean_cut(version, level, tables)
+    lower = _lower_inputs(version, level, upper)
     low, high = _bounds([*upper, *lower])
-    more = _closed(version, level, version.overlapping(level, low, high))
+    more = _clean_cut(version, level, version.overlapping(level, low, high))
     if lower and len(more) > len(upper):
         size = sum(table.size for table in (*more, *lower))
-        also = _met(version, level, more)
+        also = _lower_inputs(version, level, more)
         if size < WIDENING_FACTOR * options.max_file_size and len(also) == len(lower):
             upper, lower = more, also
             low, high = _bounds([*upper, *lower])
@@ -118,10 +121,10 @@ def widened(version: Version, level: int, tables: Sequence[PlacedTable], options
     return Plan(version=version, level=level, upper=upper, lower=lower, grandparents=grandparents)
 
 
-def _closed(version: Version, level: int, tables: Sequence[PlacedTable]) -> list[PlacedTable]:
-    """The tables, and all of the level that hold further versions of their keys.
+def _clean_cut(version: Version, level: int, tables: Sequence[PlacedTable]) -> list[PlacedTable]:
+    """The tables, and those of the level that hold further versions of their keys.
 
-    If a newer version went down and an older one stayed, the older would be found first.
+    Were a newer version moved down without an older one, lookups would find the older.
     """
     if level == 0:
         return version.overlapping(0, *_bounds(tables))
@@ -135,16 +138,16 @@ def _closed(version: Version, level: int, tables: Sequence[PlacedTable]) -> list
     return list(everything[first : last + 1])
 
 
-def _met(version: Version, level: int, upper: Sequence[PlacedTable]) -> list[PlacedTable]:
+def _lower_inputs(version: Version, level: int, upper: Sequence[PlacedTable]) -> list[PlacedTable]:
     lower = version.overlapping(level + 1, *_bounds(upper))
-    return _closed(version, level + 1, lower) if lower else []
+    return _clean_cut(version, level + 1, lower) if lower else []
 
 
 def _bounds(tables: Sequence[PlacedTable]) -> tuple[OrderedKey, OrderedKey]:
     return min(table.low for table in tables), max(table.high for table in tables)
 
 
-def _as_many_as(tables: Sequence[PlacedTable], size: int) -> list[PlacedTable]:
+def _limited(tables: Sequence[PlacedTable], size: int) -> list[PlacedTable]:
     taken, total = [], 0
     for table in tables:
         taken.append(table)

@@ -1,4 +1,4 @@
-"""Which tables make up the database at one moment."""
+"""Versions: the tables of every level at one moment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class PlacedTable:
-    """A table at a level: a table that moves down is placed anew, and is the same file."""
+    """A table file at a level; one that moves down gets a new placement for the same file."""
 
     level: int
     file: TableFile
@@ -38,9 +38,9 @@ class PlacedTable:
     def at(
         cls, level: int, file: TableFile, smallest: bytes, largest: bytes, comparator: Comparator
     ) -> PlacedTable:
-        """The table with its internal keys, and the user keys and ranks of these to compare.
+        """The placement of a table between two internal keys, decoded for comparisons.
 
-        CorruptionError if it ends before it begins.
+        CorruptionError if the largest precedes the smallest.
         """
         (low, first_rank), (high, last_rank) = unpack(smallest), unpack(largest)
         if comparator.wrap is not None:
@@ -57,12 +57,12 @@ class PlacedTable:
 
     @property
     def number(self) -> int:
-        """The file's number."""
+        """The number in the file's name."""
         return self.file.number
 
     @property
     def size(self) -> int:
-        """The file's bytes."""
+        """The length of the file in bytes."""
         return self.file.size
 
 
@@ -93,14 +93,14 @@ class Version:
             tuple(newest_first),
             *map(tuple, below),
         )
-        # What a lookup walks: the levels that have tables, with the bounds to bisect.
+        # For lookups: the levels that have tables, with the upper bounds to bisect.
         self.sorted_levels: list[tuple[tuple[PlacedTable, ...], list[OrderedKey]]] = [
             (tables, [table.high for table in tables]) for tables in self.levels[1:] if tables
         ]
 
     @classmethod
     def empty(cls) -> Version:
-        """No tables."""
+        """The version of a new database, without tables."""
         return cls([()] * LEVELS)
 
     def check_order(self) -> None:
@@ -138,7 +138,11 @@ class Version:
     def level_for_flush(
         self, low: OrderedKey, high: OrderedKey, deepest: int, overlap_limit: int
     ) -> int:
-        """How deep a new table with these bounds may go without hiding behind an older one."""
+        """The deepest level for a new table with these bounds that hides no version of a key.
+
+        It ends above a level that it overlaps, and above one from which a compaction would have to
+        rewrite more than ``overlap_limit`` bytes of the next.
+        """
         if self.overlapping(0, low, high):
             return 0
         level = 0

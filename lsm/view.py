@@ -1,4 +1,4 @@
-"""What a reader reads: memtables and tables that together are the whole database."""
+"""Views: the memtables and the version that together are the whole database."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class View:
-    """The memtables, newest first, and the tables beneath them.
+    """The memtables, newest first, and the version beneath them: RocksDB's super version.
 
-    A view is replaced as a whole, so that readers take it without a lock; its tables' files stay
-    as long as somebody holds it.
+    A view is replaced as a whole, so that readers take it without a lock; the files of its tables
+    are not removed as long as a reader holds it.
     """
 
     memtables: tuple[Memtable, ...]

@@ -84,10 +84,10 @@ def test_inputs_are_widened_only_where_that_is_free(rng: random.Random) -> None:
         if not version.levels[level]:
             continue
         first = rng.choice(version.levels[level])
-        plan = picking.widened(version, level, [first], OPTIONS)
-        least = picking._closed(version, level, [first])
+        plan = picking.expanded(version, level, [first], OPTIONS)
+        least = picking._clean_cut(version, level, [first])
         assert set(numbers(least)) <= set(numbers(plan.upper))
-        assert numbers(plan.lower) == numbers(picking._met(version, level, least))
+        assert numbers(plan.lower) == numbers(picking._lower_inputs(version, level, least))
         if len(plan.upper) > len(least):
             widened += 1
             assert plan.lower
@@ -103,13 +103,13 @@ def test_widening_stops_at_its_limit() -> None:
     for size, expected in ((limit - 201, [1, 2]), (limit - 200, [1])):
         lower[0].file.size = size
         made = version([], upper, lower)
-        assert numbers(picking.widened(made, 1, [upper[0]], OPTIONS).upper) == expected
+        assert numbers(picking.expanded(made, 1, [upper[0]], OPTIONS).upper) == expected
 
 
 def test_widening_draws_in_no_more_of_the_next_level() -> None:
     upper = [table(1, b"a", b"c", level=1), table(2, b"d", b"k", level=1)]
     lower = [table(3, b"a", b"e", level=2), table(4, b"h", b"z", level=2)]
-    plan = picking.widened(version([], upper, lower), 1, [upper[0]], OPTIONS)
+    plan = picking.expanded(version([], upper, lower), 1, [upper[0]], OPTIONS)
     assert (numbers(plan.upper), numbers(plan.lower)) == ([1], [3])
 
 
@@ -117,8 +117,8 @@ def test_versions_of_one_key_go_together() -> None:
     cut = [table(1, b"a", b"k", level=1), table(2, b"k", b"k", level=1), table(3, b"k", b"p")]
     made = version([], [*cut, table(4, b"q", b"z")])
     for first in made.levels[1][:3]:
-        assert numbers(picking.widened(made, 1, [first], OPTIONS).upper) == [1, 2, 3]
-    assert numbers(picking.widened(made, 1, [made.levels[1][3]], OPTIONS).upper) == [4]
+        assert numbers(picking.expanded(made, 1, [first], OPTIONS).upper) == [1, 2, 3]
+    assert numbers(picking.expanded(made, 1, [made.levels[1][3]], OPTIONS).upper) == [4]
 
 
 def test_level_0_goes_down_from_its_oldest_table() -> None:
@@ -164,7 +164,7 @@ def test_one_table_is_moved_unless_too_much_lies_beneath() -> None:
         ([[first, table(2, b"b", b"d")]], False),
     ):
         level = 0 if levels[0] else 1
-        plan = picking.widened(version(*levels), level, [first], OPTIONS)
+        plan = picking.expanded(version(*levels), level, [first], OPTIONS)
         assert plan.is_move(OPTIONS) == expected
 
 
