@@ -1,4 +1,4 @@
-"""Checking what callers pass: the same words everywhere."""
+"""Checks of the arguments of public methods, with the same errors everywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def key_bytes(name: str, value: Buffer) -> bytes:
 
 
 def optional_key(name: str, value: Buffer | None) -> bytes | None:
-    """The same, or None."""
+    """The bytes of a bytes-like argument, or None for None."""
     return None if value is None else key_bytes(name, value)
 
 

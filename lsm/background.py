@@ -1,4 +1,4 @@
-"""What runs in the background: a thread that flushes memtables, and one that compacts."""
+"""Background threads: one that flushes memtables, and one that compacts levels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEEPEST_FLUSH = 2
 
 @attrs.define(eq=False)
 class ManualCompaction:
-    """A level, and the bounds of what is to be compacted there; None is no bound."""
+    """The requested compaction of a level between two bounds; None is no bound."""
 
     level: int
     low: OrderedKey | None
@@ -41,13 +41,13 @@ class ManualCompaction:
 
 
 class _Worker:
-    """A thread that is there as long as there is work of one kind."""
+    """One kind of background work, done by a thread that lives as long as there is any."""
 
     def __init__(self, name: str, has_work: Callable[[], bool], work: Callable[[], None]):
         self.name = name
         self.has_work = has_work
         self.work = work
-        # Held by the thread that works, so that there is one at most, however many were started.
+        # Held by the thread that works, so that one at most does, however many were started.
         self.busy = threading.Lock()
 
 
@@ -70,13 +70,13 @@ class Background:
         )
 
     def schedule(self) -> None:
-        """Have threads started that have something to do."""
+        """Start a thread for each kind of work that is due and that no thread is doing."""
         for worker in self._workers:
             if not worker.busy.locked() and not self._must_stop() and worker.has_work():
                 STARTER.start(partial(self._run, worker), worker.name)
 
     def parts(self) -> tuple[object, ...]:
-        """All that has locks here."""
+        """The objects with locks that have to be renewed in a forked child."""
         return self, *self._workers
 
     def compact_level(self, manual: ManualCompaction) -> None:
@@ -93,7 +93,7 @@ class Background:
             ticket.wait()
 
     def wait_until_idle(self) -> None:
-        """Return when nothing is left to do."""
+        """Return when no work is due and no thread works."""
         while not self._must_stop():
             ticket = self._store.changed.ticket()
             self.schedule()
@@ -102,7 +102,7 @@ class Background:
             ticket.wait()
 
     def wait_until_ended(self) -> None:
-        """Return when no thread works any more, which has to have been told to stop."""
+        """Return when no thread works any more; they must have been told to stop before."""
         while True:
             ticket = self._store.changed.ticket()
             if not any(each.busy.locked() for each in self._workers):
@@ -133,7 +133,7 @@ class Background:
             finally:
                 worker.busy.release()
                 self._store.changed.notify_all()
-            # What came up since it was found that there is no work is looked for once more.
+            # Work may have come up since the last look, when this thread still held ``busy``.
 
     def _is_due(self, worker: _Worker) -> bool:
         return not self._must_stop() and worker.has_work()
@@ -142,7 +142,7 @@ class Background:
         installer = self._store.installer
         try:
             worker.work()
-            # Only now: as long as it ran it held the version it began with.
+            # Only now: its frames held the version that it began with.
             installer.remove_obsolete_files()
         except BaseException as error:
             installer.discard_outputs()
@@ -159,7 +159,7 @@ class Background:
     # -- Flushing --------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Write the oldest memtable to a table, and drop its log."""
+        """Write the oldest memtable to a table, after which its log is obsolete."""
         start, store = time.perf_counter(), self._store
         view = store.view
         if view is None:
@@ -176,7 +176,7 @@ class Background:
         store.work.flush_seconds += time.perf_counter() - start
 
     def _write(self, edit: Edit, entries: list[Entry]) -> list[TableFile]:
-        """Have an edit add a table of entries, as deep as it may go."""
+        """Write entries to a table on the deepest level it may go to, and add it to an edit."""
         with self._lock:
             view = self._store.view
             if view is None:
@@ -199,7 +199,7 @@ class Background:
     # -- Compacting ------------------------------------------------------------------------
 
     def _compact(self) -> None:
-        """Do the manual compaction that waits longest, or the one that is due."""
+        """Run the first manual compaction in the queue, or else the one that is due."""
         start, store = time.perf_counter(), self._store
         with self._lock:
             view = store.view
@@ -221,7 +221,7 @@ class Background:
         self._compacting = False
         if manual is not None:
             manual.low = max(table.high for table in plan.upper)
-            if manual.level == 0:  # which goes down at once; what is flushed now was not asked for
+            if manual.level == 0:  # done at once: tables flushed since were not asked for
                 self._manual.popleft()
                 manual.is_done = True
 
@@ -280,7 +280,7 @@ def levels_to_compact(version: Version, low: OrderedKey | None, high: OrderedKey
 
 
 def _edit_of(plan: Plan) -> Edit:
-    """The edit that takes a plan's tables away."""
+    """An edit that deletes a plan's inputs and sets the level's compaction pointer."""
     return Edit(
         compact_pointers=[(plan.level, plan.pointer)],
         deleted=[(table.level, table.number) for table in plan.inputs],

@@ -82,7 +82,7 @@ class WriteBatch:
         self._operations, self._size = [], 0
 
     def write(self) -> None:
-        """Write the operations as one."""
+        """Write all operations as one; what was collected stays."""
         self._store.check_open()
         self._store.write(tuple(self._operations), self._size, self._sync)
 

@@ -17,14 +17,14 @@ OrderedKey = Any
 
 
 class Comparator(Protocol):
-    """An order of user keys with a name that a database remembers."""
+    """An order of user keys, under a name that the manifest records."""
 
     name: str
     wrap: Callable[[bytes], OrderedKey] | None
     """Makes a key order itself; None where bytes already do."""
 
     def unwrap(self, key: OrderedKey) -> bytes:
-        """The bytes of a key that orders itself."""
+        """The bytes of an ordered key."""
 
     def separator(self, low: bytes, high: bytes) -> bytes:
         """A short key from ``low`` on and below ``high``."""
@@ -40,19 +40,22 @@ class BytewiseComparator:
     wrap: Callable[[bytes], OrderedKey] | None = None
 
     def unwrap(self, key: OrderedKey) -> bytes:
-        """The key itself."""
+        """The key, which is bytes already."""
         unwrapped: bytes = key
         return unwrapped
 
     def separator(self, low: bytes, high: bytes) -> bytes:
-        """The shortest such key that LevelDB's trick finds, or ``low`` itself."""
+        """``low`` up to its first differing byte, that one raised; ``low`` if that is no separator.
+
+        LevelDB finds the same one.
+        """
         shared = shared_prefix(low, high)
         if shared >= min(len(low), len(high)) or low[shared] + 1 >= high[shared]:
             return low
         return low[:shared] + bytes((low[shared] + 1,))
 
     def successor(self, key: bytes) -> bytes:
-        """The key up to its first byte that can be raised, raised there; else the key."""
+        """The key up to its first byte below 255, that one raised; the key if it has none."""
         at = len(key) - len(key.lstrip(b"\xff"))
         return key[:at] + bytes((key[at] + 1,)) if at < len(key) else key
 
@@ -65,16 +68,16 @@ class CustomComparator:
         self.wrap: Callable[[bytes], OrderedKey] | None = _ordered_by(compare)
 
     def unwrap(self, key: OrderedKey) -> bytes:
-        """The bytes the object was made of."""
+        """The bytes that the ordered key was made of."""
         unwrapped: bytes = key.key
         return unwrapped
 
     def separator(self, low: bytes, high: bytes) -> bytes:
-        """``low``: nothing is known of the order that a shorter key would need."""
+        """``low``: only the function knows where a shorter key would be in the order."""
         return low
 
     def successor(self, key: bytes) -> bytes:
-        """The key itself."""
+        """The key: only the function knows where a shorter one would be in the order."""
         return key
 
 

@@ -1,4 +1,4 @@
-"""Walking the visible entries of a view both ways, a window at a time."""
+"""Cursors over the visible entries of a view, in both directions, a window at a time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Source:
 
 
 class Window:
-    """A stretch of visible entries, and the way on from both of its ends.
+    """A run of consecutive visible entries, and where reading goes on from both of its ends.
 
     ``at`` is where its iterator stands among ``items``, what it makes of the entries. An empty
     window is only a position: entries begin on either side of it. ``ascending`` and ``descending``
@@ -101,10 +101,10 @@ class Window:
 
 
 class Cursor:
-    """Finds windows: where to begin, and the next ones with any entries on both sides of one.
+    """Finds windows: the first one, and the nearest with entries on either side of another.
 
-    All that an iterator knows of its place is in ``window``, which is replaced as a whole: a step
-    that raises leaves it as it was, and the walk it had begun is begun anew by the next step.
+    An iterator's whole position is in ``window``, which is replaced as a whole: a step that raises
+    leaves it as it was, and the merge it had begun is begun anew by the next step.
     """
 
     __slots__ = ("_source", "window")

@@ -1,4 +1,4 @@
-"""Why writing has stopped."""
+"""The failure of a flush, a compaction or a sync, after which writing stops."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from policies.errors import cause
 
 @attrs.frozen
 class Failure:
-    """What failed, in words: an exception would hold on to its frames, and so to the database.
+    """The cause in words: an exception would refer to its frames, and so to the database.
 
-    After a failed sync nothing is known any more of what the disk has: that ``is_final``. After
-    anything else the same can be tried again.
+    A failed sync ``is_final``, since nothing is known any more of what the disk has. Anything else
+    can be retried.
     """
 
     cause: str
@@ -30,7 +30,7 @@ class Failure:
         return self.cause
 
     def refusal(self, directory: str) -> Error:
-        """What to raise where something is to be written all the same."""
+        """The error of a write after this failure."""
         if self.is_final:
             return ReadOnlyError(
                 f"{directory}: writing has stopped, reading goes on: {self.cause}; close the "

@@ -31,12 +31,12 @@ class BaseIterator:
         self._why_closed = "Database or iterator is closed"
 
     def close(self) -> None:
-        """Let go of what is read; every further use but this one is a RuntimeError."""
+        """Release the view; every further use except closing is a RuntimeError."""
         self._cursor = CLOSED
         self._pinned_db = None
 
     def abandon(self, reason: str) -> None:
-        """Close, and have every further use tell this reason."""
+        """Close, with this reason in the RuntimeError of every further use."""
         self._why_closed = reason
         self.close()
 
@@ -54,7 +54,7 @@ class BaseIterator:
         return cursor
 
     def _found(self, find: Callable[[Window], Window | None], window: Window) -> Window | None:
-        """The window that the cursor finds on one side of another, with its items."""
+        """The window that ``find``, of the cursor, finds beside another one, with its items."""
         try:
             found = find(window)
         except Exception:
@@ -65,7 +65,7 @@ class BaseIterator:
         return found
 
     def _items_of(self, window: Window) -> list[Any]:
-        """What there is to give of a window's entries."""
+        """The items that the iterator returns for a window's entries."""
         raise NotImplementedError
 
     def _ordered(self, key: Buffer) -> Any:
@@ -74,7 +74,7 @@ class BaseIterator:
         return whole if wrap is None else wrap(whole)
 
     def _outer_keys(self, keys: list[Any]) -> list[bytes]:
-        """The keys as the user has them."""
+        """The keys as bytes, without the prefix of a prefixed database."""
         if self._comparator.wrap is not None:
             keys = [self._comparator.unwrap(key) for key in keys]
         cut = len(self._prefix)
@@ -166,7 +166,7 @@ class Iterator(BaseIterator):
         cursor.window = place if found is None else found
 
     def _enter_right(self, window: Window) -> None:
-        """Go on from a window's end, unless that was left meanwhile."""
+        """Enter the window behind this one, unless a reentrant step has left it meanwhile."""
         cursor = self._open()
         found = self._found(cursor.next_window, window)
         if cursor.window is window and window.at == window.end:
@@ -175,7 +175,7 @@ class Iterator(BaseIterator):
             cursor.window = found
 
     def _enter_left(self, window: Window) -> None:
-        """Go on from a window's beginning, unless that was left meanwhile."""
+        """Enter the window before this one, unless a reentrant step has left it meanwhile."""
         cursor = self._open()
         found = self._found(cursor.previous_window, window)
         if cursor.window is window and window.at == 0:
@@ -284,6 +284,6 @@ class RawIterator(BaseIterator):
         return self._outer_keys(window.keys)
 
     def _nowhere(self) -> Exception:
-        """Why there is no entry to be asked for."""
+        """The error of asking for an entry where there is none."""
         self._open()
         return IteratorInvalidError()

@@ -1,4 +1,4 @@
-"""The manifest: which tables are live, kept through every change and found again at opening."""
+"""The manifest: the durable record of which tables are live, written by edits and replayed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HIGHEST = {
 
 @attrs.frozen
 class _Live:
-    """A table that is part of the database, and the byte of the record that says so."""
+    """A live table, and the offset of the manifest record that added it."""
 
     table: PlacedTable
     at: int
@@ -80,7 +80,7 @@ class Manifest:
         _set_current(storage, directory, number)
 
     def recover(self) -> None:
-        """Read the manifest that CURRENT names."""
+        """Replay the manifest that CURRENT names; CorruptionError says what is wrong where."""
         name = self._current_name()
         path = f"{self._directory}/{name}"
         if not self._storage.exists(path):
@@ -117,7 +117,7 @@ class Manifest:
         self._install(version)
 
     def new_file_number(self) -> int:
-        """A number no file has had."""
+        """A number that no file of this directory has had; Error when all are used up."""
         with self._number_lock:
             number = self.next_file_number
             if number > filenames.LAST_NUMBER:
@@ -129,7 +129,7 @@ class Manifest:
             return number
 
     def reserve(self, number: int) -> None:
-        """Take note that a file has this number."""
+        """Never give this number, which a file has, to a new one."""
         with self._number_lock:
             self.next_file_number = max(self.next_file_number, number + 1)
 
@@ -169,12 +169,12 @@ class Manifest:
         return self._install(version)
 
     def live_files(self) -> set[int]:
-        """The numbers of all tables that somebody may still read."""
+        """The numbers of the tables of every version that is current or that a reader holds."""
         versions = [reference() for reference in self._live.copy()]
         return {table.number for version in versions if version for table in version.tables()}
 
     def close(self) -> None:
-        """Close the file; once closed, do nothing."""
+        """Close the file; without effect when it is closed."""
         if self._file is not None:
             try:
                 self._file.close()
@@ -215,7 +215,7 @@ class Manifest:
         self._file, self._log, self.number = file, log, number
 
     def _snapshot(self) -> Edit:
-        """The current state as one edit."""
+        """One edit that makes the current state of an empty one."""
         return Edit(
             comparator=self._comparator.name,
             compact_pointers=sorted(self.compact_pointers.items()),
@@ -255,7 +255,7 @@ class Manifest:
         return name
 
     def _replay(self, edit: Edit, at: int, live: dict[int, _Live], seen: Edit) -> None:
-        """Take in one record, which stands at this byte."""
+        """Apply the edit of the record at this offset to what was replayed so far."""
         for name, highest in _HIGHEST.items():
             number = getattr(edit, name)
             if number is not None:
@@ -315,7 +315,7 @@ def _check_number(what: str, number: int, highest: int) -> None:
 
 
 def _damaged(path: str, at: int, error: CorruptionError) -> CorruptionError:
-    """The error of a record that stands at a byte of a manifest."""
+    """The error that names a manifest and the offset of the record in which it was found."""
     return CorruptionError(f"{path}: the record at byte {at}: {error}; {_ADVICE}")
 
 

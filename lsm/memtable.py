@@ -1,4 +1,4 @@
-"""The writes that are in no table yet."""
+"""Memtables: the entries that were written last, sorted in memory, and in no table yet."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _key_of = itemgetter(0)
 
 
 class Memtable:
-    """Entries in order of their keys, to be read while one writer adds.
+    """Entries sorted by key, for any number of readers and one writer at a time.
 
-    What was added is sorted when an order is asked for, many entries at a time; until then the
-    newest version of a key is found by its hash. With a comparator of the caller's, under which
-    unequal bytes may be one key, every search goes by the order.
+    New entries are sorted when a reader needs the order, many at a time; until then the newest
+    version of a key is found by its hash. With a comparator of the caller's, under which unequal
+    bytes may be one key, every search uses the order.
 
-    All entries stand in one list as they came, and nothing ever takes one away. The order can be
-    made of it again, and is, if sorting or searching ended with an exception, whichever it was.
+    All entries are in one list in the order of their writing, which only grows. The sorted order is
+    made of it again if sorting or searching in it ended with an exception.
 
     ``log`` is the one that has the same writes. ``size`` counts as LevelDB does. A Python object
     has a header, so that small entries take up to ten times that in memory.
@@ -61,7 +61,7 @@ class Memtable:
         return bool(self._entries)
 
     def apply(self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Add operations that are in a log already."""
+        """Add the operations of a batch that was replayed from a log."""
         entries = self.prepare(sequence, operations)
         self.grow(len(entries), sum(len(key) + len(value or b"") for key, value in operations))
         run_steps(iter(self.steps(entries)))
@@ -91,15 +91,15 @@ class Memtable:
         return ((ior, self._newest, newest), add)
 
     def has_room(self, size: int) -> bool:
-        """Whether it has not reached this size, and its log can be written."""
+        """Whether it is not larger than this, and its log takes more records."""
         return self.size <= size and (self.log is None or not self.log.is_torn)
 
     def ends_with(self, entries: list[Entry]) -> bool:
-        """Whether these, which are prepared for it, were added last."""
+        """Whether these prepared entries are the ones that were added last."""
         return bool(self._entries) and self._entries[-1] is entries[-1]
 
     def grow(self, count: int, size: int) -> None:
-        """Count so many entries in, whose keys and values have so many bytes."""
+        """Add entries to the size: so many, whose keys and values have so many bytes."""
         added = size + _ENTRY_BYTES * count
         self.size += added
 
@@ -109,12 +109,12 @@ class Memtable:
             entry = self._newest.get(key)
             if entry is None or entry[1] >= read_rank:
                 return entry
-        return self._ask(partial(_first_from, key, read_rank))
+        return self._query(partial(_first_from, key, read_rank))
 
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries from a key on, or from the first one."""
         bound: tuple[Any, ...] = () if start is None else (start, NEWEST)
-        while chunk := self._ask(partial(_chunk_from, bound)):
+        while chunk := self._query(partial(_chunk_from, bound)):
             yield chunk
             key, rank, _ = chunk[-1]
             bound = (key, rank + 1)
@@ -122,19 +122,19 @@ class Memtable:
     def descending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Chunks of entries up to a key, or to the last one; the last chunk first."""
         bound: tuple[Any, ...] | None = None if start is None else (start, 1)
-        while chunk := self._ask(partial(_chunk_before, bound)):
+        while chunk := self._query(partial(_chunk_before, bound)):
             yield chunk
             bound = chunk[0][:2]
 
     def entries(self) -> list[Entry]:
         """All entries in order."""
-        found: list[Entry] = self._ask(list)
+        found: list[Entry] = self._query(list)
         return found
 
-    def _ask(self, question: Callable[[SortedList[Entry]], _Found]) -> _Found:
-        """What somebody finds in the order, which takes in first what was added of late."""
+    def _query(self, query: Callable[[SortedList[Entry]], _Found]) -> _Found:
+        """The answer of a query to the sorted order, which is brought up to date before."""
         with self._lock:
-            if self._in_use:  # by whom this one interrupts; or whoever used it was interrupted
+            if self._in_use:  # by the operation that this one interrupts, or one that has raised
                 self._order = (SortedList(), 0)
             self._in_use = True
             order, count = self._order
@@ -142,7 +142,7 @@ class Memtable:
                 added = self._entries[count:]
                 order.update(added)
                 self._order = (order, count + len(added))
-            found = question(order)
+            found = query(order)
             self._in_use = False
             return found
 

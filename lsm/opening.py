@@ -1,4 +1,4 @@
-"""Opening a directory as a database: whose it is, which options hold, what state it is in."""
+"""Opening a database: detecting foreign directories, locking, options, creating, recovery."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SEED_BYTES = 8
 
 
 def directory_of(name: str | bytes | os.PathLike[str]) -> str:
-    """The directory a caller names."""
+    """The path that the argument ``name`` stands for, as str."""
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str | bytes):
@@ -129,7 +129,7 @@ def options_of(
 
 
 def _check_vacant(storage: Storage, directory: str, create: bool) -> None:
-    """Refuse to take a directory for an empty one that has tables, or if none is to be created."""
+    """NotADatabaseError unless a new database may be created in a directory without CURRENT."""
     kinds = {parsed[0] for name in storage.list(directory) if (parsed := filenames.parse(name))}
     if kinds & {Kind.TABLE, Kind.LOG}:  # which a new database would remove as obsolete
         raise NotADatabaseError(
@@ -152,9 +152,9 @@ def _save_options(storage: Storage, directory: str, options: Options, attempt: A
 
 
 def seed_of(storage: Storage, directory: str) -> int:
-    """The secret that this database's filters hash under; a new one where it was lost.
+    """The secret seed of this database's filters; a new one where it was lost.
 
-    Filters carry the seed they were written under, so that a new one costs nothing but sharing.
+    Filters carry the seed that they were written with, so that tables need not be written anew.
     """
     path = f"{directory}/{SEED_NAME}"
     try:
