@@ -88,7 +88,7 @@ def _survivors(job: Job, window: list[Entry]) -> list[Entry]:
 
 
 class _Writer:
-    """Writes the outputs of a job, cut where they are large enough or overlap too much below."""
+    """Writes the outputs of a job; each ends at its size limit, or its limit of grandparents."""
 
     def __init__(self, job: Job):
         self._job = job
@@ -121,7 +121,7 @@ class _Writer:
         return self._outputs
 
     def abandon(self) -> None:
-        """Close the open table."""
+        """Close the file of the table that is being built, which the caller removes."""
         if self._builder is not None:
             self._builder.abandon()
 

@@ -135,7 +135,7 @@ class _DryRunFile:
         self._is_closed = True
 
     def read(self) -> bytes:
-        """All that was appended."""
+        """All bytes that were appended."""
         mapped = self.map()
         try:
             return bytes(mapped.data[:])
@@ -143,7 +143,7 @@ class _DryRunFile:
             mapped.close()
 
     def map(self) -> Mapped:
-        """The same in place."""
+        """All bytes that were appended, mapped."""
         self._file.flush()
         if not self.size:
             return Mapped(b"")

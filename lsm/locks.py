@@ -41,14 +41,14 @@ _FLOCK = "hhqqi0q"  # struct flock: type, whence, start, length, process
 
 
 class _File(io.FileIO):
-    """An open file, closed without a word when it is collected."""
+    """An open file that is closed without a ResourceWarning when it is collected."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class _Hold:
-    """A file that this process has locked: once, or for reading some times over."""
+    """A file that this process has locked: exclusively, or shared by any number of users."""
 
     def __init__(self, file: _File, shared: bool):
         self.file = file
@@ -59,7 +59,7 @@ class _Hold:
         self.users: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
     def enter(self) -> bool:
-        """Stand for its file in this process, unless another does that already."""
+        """Register as this process's lock on the file; False if another one is registered."""
         return _HELD.setdefault(self.identity, weakref.ref(self))() is self
 
     def lock(self, path: str) -> None:
@@ -174,9 +174,9 @@ _NEW = {type(new()): new for new in (threading.Lock, threading.RLock)}
 
 
 def renew_locks(holder: object) -> None:
-    """In a forked child: let go of the locks of an object's that threads have which are not there.
+    """In a forked child: replace an object's locks, which threads may hold that are not there.
 
-    The child's own thread releases what it had when it was forked, and takes the new ones.
+    The child's own thread releases those it held when it was forked, and acquires the new ones.
     """
     for name, value in list(vars(holder).items()):
         if new := _NEW.get(type(value)):
@@ -192,7 +192,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def _held(identity: Identity | None) -> _Hold | None:
-    """Who stands for this file; one that is over or was collected is forgotten."""
+    """The registered lock of this file; one that was released or collected is forgotten."""
     entry = _HELD.get(identity)
     hold = None if entry is None else entry()
     if hold is not None and not hold.is_over:
@@ -248,7 +248,7 @@ def _set_ofd(descriptor: int, shared: bool | None) -> bool:
 
 
 def _holder(descriptor: int) -> tuple[str, bool]:
-    """Who is in the way, and whether it is only reading, as far as the system says."""
+    """The holder of a conflicting lock, and whether that is shared, as far as the system tells."""
     reading = False
     for start, length in ((0, 0), (1, 1)):
         kind, process = _conflict(descriptor, start, length)
@@ -261,7 +261,7 @@ def _holder(descriptor: int) -> tuple[str, bool]:
 
 
 def _conflict(descriptor: int, start: int, length: int) -> tuple[str, int]:
-    """What kind of lock is on these bytes, and whose, or 0 or less where nobody knows."""
+    """The kind of lock on these bytes, and its process; 0 or less where that is not known."""
     if sys.platform == "linux":
         wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, 0, start, length, 0)
         with contextlib.suppress(OSError):

@@ -83,7 +83,7 @@ class Memtable:
         return entries
 
     def steps(self, entries: list[Entry]) -> tuple[Step, ...]:
-        """The steps that add prepared entries. The first may be repeated, the last may not."""
+        """The steps that add prepared entries: only the last must not run twice."""
         add: Step = (iconcat, self._entries, entries)
         if self._wrap is not None:
             return (add,)
@@ -127,7 +127,7 @@ class Memtable:
             bound = chunk[0][:2]
 
     def entries(self) -> list[Entry]:
-        """All entries in order."""
+        """All entries, sorted."""
         found: list[Entry] = self._query(list)
         return found
 

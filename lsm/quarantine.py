@@ -44,9 +44,9 @@ class Quarantine:
 
     @contextlib.contextmanager
     def renamed(self, names: Iterable[str], is_undone: Callable[[], bool]) -> Iterator[None]:
-        """Have tables named as unreadable, and as before if an error comes that ``is_undone``.
+        """Name tables as unreadable; rename them back after an error if the work ``is_undone``.
 
-        It is not where what was done within has come to count all the same.
+        It is not where it was committed before the error came.
         """
         renamed: list[tuple[str, str]] = []
         try:
@@ -68,7 +68,7 @@ class Quarantine:
             raise
 
     def make(self) -> None:
-        """Make the directory ``lost/``."""
+        """Create the directory ``lost/`` unless it is there."""
         self._storage.make_directory(self._path(LOST))
 
     def move(self, names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What databases, prefixed databases and snapshots read with, in one place."""
+"""Lookups and iterators, as databases, prefixed databases and snapshots share them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def get_many(
 
 @attrs.frozen
 class Reading:
-    """What there is to read: keys with a prefix, at a read rank or as of now."""
+    """The part of a database that is read: keys with a prefix, at a read rank or as of now."""
 
     store: Store
     prefix: bytes | None
@@ -76,7 +76,7 @@ class Ranges(ABC):
 
     @abstractmethod
     def _reading(self) -> Reading:
-        """What is iterated over."""
+        """The keys and the moment that iterators of this object are made for."""
 
     def iterator(
         self,
@@ -131,7 +131,7 @@ class Span:
     include_stop: bool
 
     def of_prefix(self, prefix: bytes) -> Span:
-        """The range of a prefix, which goes with no bounds."""
+        """The range of all keys with a prefix; TypeError beside a start or a stop."""
         if self.start is not None or self.stop is not None:
             raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
         return Span(prefix, incremented(prefix), include_start=True, include_stop=False)
@@ -182,7 +182,7 @@ def raw_iterator(
     verify_checksums: bool | None = False,
     fill_cache: bool | None = True,
 ) -> RawIterator:
-    """A raw iterator over all; the arguments are those of ``DB.raw_iterator``."""
+    """A raw iterator over the whole database, with the arguments of ``DB.raw_iterator``."""
     flag("verify_checksums", verify_checksums)
     fill = flag("fill_cache", fill_cache)
     store.check_open(ITERATOR_CLOSED)

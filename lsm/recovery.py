@@ -1,4 +1,4 @@
-"""Finding a database's state again: its files checked, its logs replayed."""
+"""Recovery: checking that the tables are there, and replaying the logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("lsm")
 
 @attrs.frozen
 class LogLoss:
-    """What replay left of a write-ahead log: so many bytes from an offset on, and why."""
+    """The bytes of a write-ahead log that replay could not use, from an offset on, and why."""
 
     path: str
     offset: int
@@ -39,7 +39,7 @@ class LogLoss:
 
 @attrs.define
 class Replayed:
-    """What the logs held that no table has."""
+    """The outcome of a replay: the last memtable, which logs were read, and what was lost."""
 
     memtable: Memtable
     last_sequence: int
@@ -75,10 +75,10 @@ def replay(
     full: Callable[[Memtable], bool],
     flush: Callable[[Memtable], None],
 ) -> Replayed:
-    """Replay the logs that are younger than the tables, and hand on each memtable that is full.
+    """Replay the logs that were not flushed, and ``flush`` each memtable that gets ``full``.
 
-    Each log is read up to its first bad record. What is left of it is an error if ``paranoid``, and
-    reported else.
+    Each log is read up to its first bad record. What follows that is an error if ``paranoid``, and
+    else reported as lost.
     """
     replayed = Replayed(Memtable(comparator), manifest.last_sequence)
     for number in _log_numbers(storage, directory, manifest):

@@ -1,4 +1,4 @@
-"""Repairing and destroying databases: what programs call. ``lsm.repairing`` does the work."""
+"""Repairing and destroying databases: the public functions, for which ``lsm.repairing`` works."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def repair(
 
 
 class _DryRunLog(logging.LoggerAdapter[logging.Logger]):
-    """Says of every line that it only would be so."""
+    """Marks every line of a dry run's log as such."""
 
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The line to log."""
+        """The line with the mark in front."""
         return f"dry run: {msg}", kwargs
 
 
@@ -151,7 +151,7 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
 
 
 def _is_ours(name: str) -> bool:
-    """Whether this is a database's file, besides its lock."""
+    """Whether a file of this name is removed with a database; its lock goes last."""
     parsed = filenames.parse(name)
     if parsed is not None:
         return parsed[0] is not Kind.LOCK

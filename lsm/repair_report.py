@@ -1,4 +1,4 @@
-"""What a repair has done."""
+"""The report of a repair, or of its dry run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading what can still be read of a table, however damaged."""
+"""Salvaging: reading the entries of a damaged table that can still be read."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ class ScannedTable:
 
 
 class TableScan:
-    """Reads all that can be read of a table.
+    """Reads all entries of a table that can be read.
 
-    ``losses`` then says what could not be, and ``defects`` what is wrong besides: whatever holds no
-    entries, but would mislead whoever reads the table.
+    ``losses`` then tells what could not be read, and ``defects`` what is wrong in blocks that hold
+    no entries, by which a reader of the table would be misled.
     """
 
     def __init__(self, path: str, data: bytes, comparator: Comparator):
@@ -81,7 +81,7 @@ class TableScan:
         self.defects: list[str] = []
 
     def blocks(self) -> Iterator[list[Entry]]:
-        """The entries that can be read, in ascending order; those of a block may be in pieces."""
+        """The entries that can be read, in ascending order, in pieces of blocks."""
         try:
             table = Table(self._path, Mapped(self._data), self._comparator)
         except CorruptionError as error:
@@ -90,7 +90,7 @@ class TableScan:
             return
         yield from self._blocks_by_index(table)
         try:
-            _check_what_is_no_data(table)
+            _check_meta_blocks(table)
         except CorruptionError as error:
             self.defects.append(reason_of(error))
 
@@ -131,7 +131,7 @@ class TableScan:
         )
 
     def _checked(self, block: Block) -> tuple[Position, Position]:
-        """Where the block begins and ends, if it can be the next one."""
+        """The first and last position of a block; CorruptionError if it cannot be the next one."""
         first: Position | None = None
         before = self._before
         for entries in block.pieces():
@@ -155,8 +155,8 @@ class TableScan:
         return reason if reason.startswith(self._path) else f"{self._path}: {what}: {reason}"
 
 
-def _check_what_is_no_data(table: Table) -> None:
-    """CorruptionError unless all that the metaindex leads to can be read."""
+def _check_meta_blocks(table: Table) -> None:
+    """CorruptionError unless every block that the metaindex names can be read."""
     if table.metaindex_damage is not None:
         raise table.metaindex_damage
     for key, value in table.metaindex.items():
@@ -166,7 +166,7 @@ def _check_what_is_no_data(table: Table) -> None:
 
 
 def _end_of_block(data: bytes, start: int) -> int | None:
-    """Where the contents of the block end that begins here, or None if none does."""
+    """Where the contents of a block that begins here end, by its checksum; None if none begins."""
     checksum, done = 0, start
     for kind in _KIND.finditer(data, start, min(len(data) - 4, start + _LONGEST_SEARCH)):
         end = kind.start()

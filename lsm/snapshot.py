@@ -1,4 +1,4 @@
-"""Snapshots: the database as it was at one moment."""
+"""Snapshots: the database as of one sequence number."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Snapshot(Ranges):
-    """Reads what was there when it was taken, whatever is written later.
+    """Reads the database as it was when the snapshot was taken, whatever is written later.
 
-    While it is open, compactions keep what it sees: ``close()`` it, use it in a ``with`` block, or
-    let go of it. Iterators made from it stay as they are.
+    While it is open, compactions keep the versions that it sees: ``close()`` it, use it in a
+    ``with`` block, or drop it. Iterators made from it are not affected by its closing.
     """
 
     __slots__ = ("__weakref__", "_pinned_db", "_prefix", "_read_rank", "_store")
@@ -71,7 +71,7 @@ class Snapshot(Ranges):
         return Reading(self._open(), self._prefix, self._read_rank, self._pinned_db)
 
     def close(self) -> None:
-        """Let go of the moment; every further use but this one is a RuntimeError."""
+        """Release the versions it sees; every further use except closing is a RuntimeError."""
         store, self._store = self._store, None
         if store is not None:
             store.release_snapshot(self)

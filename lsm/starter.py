@@ -1,4 +1,4 @@
-"""Starting threads from anywhere: in a signal handler, in a finalizer, under an interruption."""
+"""Starting threads where interruptions come: also in a signal handler or a finalizer."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _Starter:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as in a forked child, which has no threads."""
+        """Forget the thread and its tasks, as in a forked child, which has no threads."""
         self._tasks: SimpleQueue[Task] = SimpleQueue()
         self._is_running = False
 
     def run(self) -> None:
-        """Make sure that the thread runs."""
+        """Start the starting thread unless it runs."""
         if not self._is_running:
             threading.Thread(target=self._serve, name=f"{_PREFIX}starter", daemon=True).start()
             self._is_running = True
@@ -69,7 +69,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_background() -> bool:
-    """Whether this is a thread of some database's."""
+    """Whether the calling thread is a background thread of any database."""
     return (_beginning() or threading.current_thread()).name.startswith(_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""What the engine counts, and how it is shown."""
+"""Statistics: counters of lookups, levels and caches, and their text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Counters:
 
     @property
     def blocks_read(self) -> int:
-        """How many lookups went on to a block."""
+        """How many lookups were not skipped, and so read a block."""
         counted: int = sum(attrs.astuple(self)) - self.skipped
         return counted
 
@@ -74,7 +74,7 @@ class LevelStats:
 
 @attrs.frozen(kw_only=True)
 class CacheStats:
-    """A cache: what it holds, what it may hold, how often it had what was asked for."""
+    """A cache: the bytes and items it holds, its limit, its hits, misses and evictions."""
 
     bytes: int
     limit: int
@@ -117,7 +117,7 @@ class Stats:
         return self.table_bytes_written / self.user_bytes_written
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+        """All fields and the write amplification, in types that JSON has."""
         return attrs.asdict(self) | {"write_amplification": self.write_amplification}
 
     def __str__(self) -> str:

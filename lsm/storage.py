@@ -29,19 +29,19 @@ BUFFER_BYTES = 1 << 16
 
 
 class Placed(bytes):
-    """Bytes, and where in a file they belong. To write them twice is to write them once."""
+    """Bytes with their offset in a file, so that writing them again changes nothing."""
 
     offset: int
 
     def __new__(cls, offset: int, data: bytes) -> Self:
-        """The bytes with their place."""
+        """The bytes with their offset."""
         placed = super().__new__(cls, data)
         placed.offset = offset
         return placed
 
     @property
     def end(self) -> int:
-        """Where the byte behind them belongs."""
+        """The offset of the byte behind them."""
         return self.offset + len(self)
 
 
@@ -50,7 +50,7 @@ class WritableFile(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it was created."""
+        """The path at which the file was created."""
 
     @property
     def size(self) -> int:
@@ -97,7 +97,7 @@ class Mapped:
 
 
 class Lock(Protocol):
-    """What keeps others out of a database."""
+    """A lock on a database, which keeps others out of it until it is released."""
 
     def release(self) -> None:
         """Let others in; once released, do nothing."""
@@ -137,7 +137,7 @@ class Storage(Protocol):
         """
 
     def read(self, path: str) -> bytes:
-        """A whole file's bytes."""
+        """All bytes of a file."""
 
     def map(self, path: str) -> Mapped:
         """A whole file to read in place; it goes on being readable when the file is removed."""
@@ -188,7 +188,7 @@ def failed(error: OSError, what: str, path: str, new: str | None = None) -> IOEr
 
 @contextlib.contextmanager
 def trying(what: str, path: str, new: str | None = None) -> Iterator[None]:
-    """Raise what the system raises as ``failed`` words it."""
+    """Turn the system's errors into those of ``failed``, which say what was tried."""
     try:
         yield
     except IOError:
@@ -381,7 +381,7 @@ class _LogFile(_File):
 
 
 def _opened_as_it_is(path: str, flags: int) -> int:
-    """Open a file and empty it not: a child, forked while it was about to, would empty a log."""
+    """Open a file without emptying it: a child forked meanwhile would empty the log, too."""
     return os.open(path, flags & ~os.O_TRUNC, 0o666)
 
 

@@ -95,7 +95,7 @@ class Store:
     # -- Opening and closing ---------------------------------------------------------------
 
     def recover(self) -> None:
-        """Find the state again, and be ready to write unless opened for reading."""
+        """Recover manifest and logs, and get ready to write unless opened for reading."""
         self.manifest.recover()
         recovery.check_tables(self.storage, self.directory, self.manifest)
         edit = Edit()
@@ -222,13 +222,13 @@ class Store:
             raise self.closed_error(message)
 
     def closed_error(self, message: str = CLOSED) -> RuntimeError:
-        """What to raise when it is closed: this message, unless there is a special reason."""
+        """The error of using it closed: with this message, unless there is a special reason."""
         if self.closed_by is None or self.closed_by == CLOSED:
             return RuntimeError(message)
         return RuntimeError(self.closed_by)
 
     def fail(self, error: BaseException) -> None:
-        """Stop writing, for good or until it is tried again; reading goes on."""
+        """Stop writing because of an error: for good after a failed sync, else until a retry."""
         if self.failure is None or not self.failure.is_final:
             self.failure = Failure.of(error)
             _log.error("%s: writing has stopped: %s", self.directory, self.failure)
@@ -268,7 +268,7 @@ class Store:
         return self.last_visible
 
     def release_snapshot(self, holder: object) -> None:
-        """Let go of a snapshot; once released, do nothing."""
+        """Release a snapshot; without effect when it is released."""
         self._snapshots.pop(weakref.ref(holder), None)
 
     def oldest_snapshot(self) -> int:
@@ -291,7 +291,7 @@ class Store:
         self._flush(self.writer.switch)
 
     def resume(self) -> None:
-        """Try again what has failed; raise that, if it still does."""
+        """Retry what has failed, and raise its error if it fails again."""
         self._check_can_wait("resume()")
         self.check_writable()
         self._flush(lambda: self._view.memtables[1:])
@@ -321,7 +321,7 @@ class Store:
             ticket.wait()
 
     def _check_can_wait(self, what: str) -> None:
-        """Raise where waiting could be for this very thread."""
+        """Error in a reentrant call or a background thread, which may be the one waited for."""
         self.check_open()
         if is_reentrant() or is_background():
             raise Error(
@@ -342,7 +342,7 @@ _STORES: dict[weakref.ref[Store], None] = {}
 
 
 def watch_for_forks(store: Store) -> None:
-    """Have the store refuse in a forked child, whose copies of its threads and locks are dead."""
+    """Abandon the store in forked children, which have none of its threads, and not its locks."""
     _STORES[weakref.ref(store, _STORES.pop)] = None
 
 

@@ -8,7 +8,7 @@ from lsm.errors import IOError, SyncError
 
 
 def checked_sync(sync: Callable[[], None]) -> None:
-    """Sync, or raise SyncError: a second sync would succeed without having written the data."""
+    """Sync, or raise SyncError: a second sync could succeed without having written the data."""
     try:
         sync()
     except SyncError:

@@ -203,7 +203,7 @@ class TableCache:
         return block
 
     def load_filter(self, opened: OpenTable) -> LoadedFilter:
-        """The table's filter, read, checked and opened."""
+        """The table's filter, from its place or read, checked and opened."""
         placed = opened.filter
         if placed is not None:
             return placed
@@ -231,13 +231,13 @@ class TableCache:
             raise
 
     def counters(self, placed: PlacedTable, loaded: LoadedFilter) -> Counters:
-        """The counters of a table where it is placed now."""
+        """The counters of lookups at a table's level, for the policy of its filter."""
         counters = self._counters.setdefault((placed.level, loaded.info.policy), Counters())
         placed.counters = counters
         return counters
 
     def block_hits(self) -> int:
-        """How many blocks that lookups went on to were in the cache."""
+        """How many of the blocks that lookups read were in the cache."""
         read = sum(counters.blocks_read for counters in list(self._counters.values()))
         return max(0, read - self.lookup_misses)
 
@@ -326,7 +326,7 @@ class TableCache:
     def ascending(
         self, tables: Sequence[PlacedTable], start: OrderedKey | None, fill_cache: bool
     ) -> Iterator[list[Entry]]:
-        """Chunks of the entries of tables that ascend, from a key on."""
+        """Chunks of the entries of a run of tables, from a key on."""
         for placed in tables:
             opened = self.opened(placed.file)
             first = 0 if start is None else opened.table.block_for(start, NEWEST)
@@ -338,7 +338,7 @@ class TableCache:
     def descending(
         self, tables: Sequence[PlacedTable], start: OrderedKey | None, fill_cache: bool
     ) -> Iterator[list[Entry]]:
-        """Chunks of the entries of tables that ascend, up to a key, the last chunk first."""
+        """Chunks of the entries of a run of tables, up to a key, the last chunk first."""
         for placed in reversed(tables):
             opened = self.opened(placed.file)
             last = len(opened.blocks) - 1
@@ -365,7 +365,7 @@ class TableCache:
 
 
 def path_of(storage: Storage, directory: str, file: TableFile) -> str:
-    """Where a table is: LevelDB of old called it ``.sst``."""
+    """The path of a table: its name ends in ``.sst`` where LevelDB before 1.14 wrote it."""
     path = f"{directory}/{filenames.table_name(file.number)}"
     old = f"{directory}/{filenames.old_table_name(file.number)}"
     return old if not storage.exists(path) and storage.exists(old) else path

@@ -1,4 +1,4 @@
-"""What a database has done since it was opened, counted where it is done."""
+"""Counts and times of an open database's flushes, compactions, stalls and written bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lsm.options import LEVELS
 
 @attrs.define
 class LevelWork:
-    """What compactions into a level have cost."""
+    """The time and bytes that compactions into a level have taken."""
 
     seconds: float = 0.0
     read_bytes: int = 0
@@ -18,7 +18,7 @@ class LevelWork:
 
 @attrs.define
 class Work:
-    """Counts and times; each is added to by one thread at a time."""
+    """Counts and times since opening; one thread at a time adds to each."""
 
     flushes: int = 0
     compactions: int = 0

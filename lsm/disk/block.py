@@ -49,7 +49,7 @@ class Block:
 
     @property
     def charge(self) -> int:
-        """What it costs to keep, in bytes."""
+        """The bytes of memory that the block costs a cache."""
         return len(self.data) + _OVERHEAD + len(self.restarts) * _RESTART_OVERHEAD
 
     def find(self, key: OrderedKey, rank: int) -> Entry | None:

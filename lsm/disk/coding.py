@@ -50,11 +50,11 @@ class Fields:
 
     @property
     def remaining(self) -> int:
-        """How many bytes there still are."""
+        """How many bytes follow the cursor."""
         return len(self._data) - self.at
 
     def byte(self, what: str) -> int:
-        """The next byte."""
+        """The value of the next byte."""
         return self.take(1, what)[0]
 
     def varint32(self, what: str) -> int:
@@ -66,7 +66,7 @@ class Fields:
         return self._varint(what, 10, MAX_VARINT64)
 
     def take(self, length: int, what: str) -> bytes:
-        """So many of the next bytes."""
+        """The next ``length`` bytes."""
         end = self.at + length
         if not self.at <= end <= len(self._data):
             raise CorruptionError(

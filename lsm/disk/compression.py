@@ -1,4 +1,4 @@
-"""How the contents of a block are compressed, and opened again without believing what they claim.
+"""Compression of blocks, and decompression within limits, whatever size they claim to have.
 
 Snappy is its raw form, without framing: the uncompressed length as a varint32, then the data. Zstd
 is one frame, whose header usually says how many bytes come out of it.
@@ -35,7 +35,7 @@ _ZSTD_GROWTH_BEYOND_ROOM = 256
 
 
 def compress(kind: int, data: bytes) -> tuple[int, bytes]:
-    """The kind and the bytes to store.
+    """The data compressed, behind the kind of compression that a block is to be stored with.
 
     The data stay as they are unless they shrink by an eighth, and no more than is read again.
     """
@@ -56,7 +56,7 @@ def compress(kind: int, data: bytes) -> tuple[int, bytes]:
 
 
 def decompress(kind: int, data: bytes | memoryview) -> bytes:
-    """What was stored so; CorruptionError for what no such compression has written.
+    """The data that was compressed so; CorruptionError for what no such compression has written.
 
     No more memory is taken than twice what the stored bytes allow: 22 times their number with
     snappy, 256 times or ROOM with zstd.
@@ -137,7 +137,7 @@ def _zstd_content_size(data: bytes | memoryview) -> int | None:
 
 
 def _most(kind: int, length: int) -> int:
-    """How many bytes may come out of so many."""
+    """The largest size that so many compressed bytes may decompress to."""
     if kind == SNAPPY:
         return length * _SNAPPY_GROWTH
     return min(length * _ZSTD_GROWTH, max(ROOM, length * _ZSTD_GROWTH_BEYOND_ROOM))

@@ -69,7 +69,7 @@ def temporary_name(number: int) -> str:
 
 
 def parse(name: str) -> tuple[Kind, int] | None:
-    """What a file is, and its number or 0; None for a name that is none of a database's files."""
+    """The kind of a file and its number, or 0; None for a name that no file of a database has."""
     if name in _FIXED:
         return _FIXED[name], 0
     if match := _MANIFEST.fullmatch(name):

@@ -20,7 +20,7 @@ class Handle:
     size: int
 
     def encode(self) -> bytes:
-        """Two varint64."""
+        """The handle as tables have it: offset and size as varint64."""
         return varint(self.offset) + varint(self.size)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a table says about itself, in a block that LevelDB passes over.
+"""The properties of a table, in a block that LevelDB ignores.
 
 A block of the usual form, not compressed, under ``lsm.properties`` in the metaindex. Nothing in it
 is needed to read the table.
@@ -44,7 +44,7 @@ class Properties:
         return params if isinstance(params, dict) and _is_flat(params) else {}
 
     def encode(self) -> bytes:
-        """The block's contents."""
+        """The contents of the properties block."""
         return write_block(
             {
                 _key(name): varint(value) if isinstance(value, int) else value.encode()

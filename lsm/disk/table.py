@@ -70,7 +70,7 @@ class Table:
 
     @property
     def charge(self) -> int:
-        """What the index costs to keep, in bytes."""
+        """The bytes of memory that the index costs a cache."""
         return _INDEX_OVERHEAD * (len(self.index_keys) + 4) + self._long_key_bytes
 
     def read(self, handle: Handle, what: str) -> bytes:

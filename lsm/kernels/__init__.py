@@ -1,1 +1,1 @@
-"""How the engine's hot seams are done, apart from what they mean."""
+"""The engine's hot functions, which are to be compiled one day."""

@@ -1,1 +1,1 @@
-"""The readable kernel of the engine: each hot seam in plain Python."""
+"""The readable kernel of the engine: each hot function in plain Python."""

@@ -83,7 +83,7 @@ def descending(runs: Iterable[Chunks]) -> Iterator[list[Entry]]:
 
 
 class _Run:
-    """A run, as far as it has been read and not yet been passed on."""
+    """A run, with the entries that were read of it and not merged yet."""
 
     __slots__ = ("_chunks", "entries", "finished")
 
