@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import attrs
 import pytest
 
 import lsm
@@ -98,17 +97,6 @@ def db(request: pytest.FixtureRequest, storage: Storage, rng: random.Random) -> 
                 db.compact_range()
         db.wait_until_idle()
         yield db
-
-
-@pytest.fixture
-def tabled(db: lsm.DB) -> lsm.DB:
-    """The same with all that it has in tables: what is in the way is theirs."""
-    db.flush()
-    db.wait_until_idle()
-    store = db._store
-    assert store.view is not None
-    store.view = attrs.evolve(store.view, memtables=())
-    return db
 
 
 class Walk:
@@ -283,12 +271,12 @@ def test_a_raw_iterator_is_interrupted_anywhere_and_says_where_it_stands(
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_whoever_interrupts_a_step_may_step_itself(
-    tabled: lsm.DB, reverse: bool, rng: random.Random
+    db: lsm.DB, reverse: bool, rng: random.Random
 ) -> None:
     """A handler that takes from the iterator whose step it interrupted: each entry comes once."""
-    entries = list(tabled)
+    entries = list(db)
     for _ in range(ROUNDS):
-        iterator, given = tabled.iterator(reverse=reverse), []
+        iterator, given = db.iterator(reverse=reverse), []
 
         def take(iterator: Any = iterator) -> Any:
             return next(iterator, None)
@@ -304,11 +292,11 @@ def test_whoever_interrupts_a_step_may_step_itself(
         assert sorted(each for each in given if each) == sorted(entries)
 
 
-def test_whoever_interrupts_a_step_may_close_it(tabled: lsm.DB, rng: random.Random) -> None:
+def test_whoever_interrupts_a_step_may_close_it(db: lsm.DB, rng: random.Random) -> None:
     """The step that was interrupted gives its entry or says that it is closed, and nothing else."""
-    entries = list(tabled)
+    entries = list(db)
     for _ in range(30 * ROUNDS):
-        iterator, raw = tabled.iterator(), tabled.raw_iterator()
+        iterator, raw = db.iterator(), db.raw_iterator()
         at = rng.randrange(len(entries))
         iterator.seek(entries[at][0])
         raw.seek(entries[at][0])

@@ -118,14 +118,6 @@ def tables_of(db: lsm.DB) -> TableCache:
     return db._store.tables
 
 
-def only_tables(db: lsm.DB) -> lsm.DB:
-    """The database without its memtables, which are empty: what is in the way is the tables'."""
-    view = db._store.view
-    assert view is not None
-    db._store.view = type(view)((), view.version)
-    return db
-
-
 def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
     """What is in a place is in a cache, and in the caches is what they count and admit."""
     tables = tables_of(db)
@@ -336,7 +328,7 @@ def test_after_an_interruption_at_any_point_all_accounts_are_right(
 ) -> None:
     storage = CountingStorage()
     with filled(storage, **ROOM[room]) as db:
-        expected = read(only_tables(db))
+        expected = read(db)
         emptied(db)
         for number in chosen(points(lambda: read(db)), POINTS, rng):
             emptied(db)
@@ -359,7 +351,6 @@ def test_whoever_interrupts_a_read_may_read(
 ) -> None:
     storage = CountingStorage()
     with filled(storage, **ROOM[room]) as db:
-        only_tables(db)
         expected = [each(db) for each in (get, get_absent, walk)]
         wanted = read(db)
         emptied(db)
@@ -387,7 +378,7 @@ def test_tables_may_be_dropped_at_any_point_of_a_read(
     """As the background does when their files are obsolete, while a lookup evicts the same ones."""
     storage = CountingStorage()
     with filled(storage, **ROOM[room]) as db:
-        wanted = read(only_tables(db))
+        wanted = read(db)
         tables = tables_of(db)
 
         def drop() -> None:
@@ -413,7 +404,6 @@ def test_all_may_be_closed_at_any_point_of_a_read(
     """The read has its answer, or says that the database is closed: nothing else, and no file."""
     storage = CountingStorage()
     with filled(storage) as db:
-        only_tables(db)
         store, wanted = db._store, read(db)
 
         def anew() -> TableCache:
