@@ -27,7 +27,6 @@ from tests.lsm.history import (
     History,
     Steps,
     check_it_goes_on,
-    configured,
     contents,
     random_batch,
     random_steps,
@@ -40,11 +39,6 @@ PATIENCE = 30.0
 WRITES = 14
 
 LOG, TABLE, MANIFEST = r"\.log", r"\.ldb", "MANIFEST"
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    return configured(tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import gc
 import os
 import random
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,10 @@ from tests.lsm.crew import until
 from tests.lsm.flaky import FlakyFileSystem
 from tests.lsm.patience import patient
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="no /proc to look at")
+pytestmark = [
+    pytest.mark.usefixtures("no_collector"),
+    pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="no /proc to look at"),
+]
 
 MANY_TABLES: dict[str, Any] = {
     "write_buffer_size": 2000,
@@ -32,14 +35,6 @@ MANY_TABLES: dict[str, Any] = {
     "compression": None,
 }
 KEYS = [b"%04d" % number for number in range(300)]
-
-
-@pytest.fixture(autouse=True)
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def held_of(path: Path) -> list[str]:

@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 
 import attrs
-import pytest
 
 import lsm
 from tests.effort import by_effort
@@ -20,7 +19,6 @@ from tests.lsm.history import (
     History,
     Steps,
     check_it_goes_on,
-    configured,
     contents,
     random_batch,
     random_steps,
@@ -96,11 +94,6 @@ def mend_manifest(storage: SimulatedStorage, config: Path) -> None:
         if not re.search("MANIFEST.*repair_db", str(error)):
             raise
         lsm.repair_db(PATH, config=config, storage=storage)
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    return configured(tmp_path)
 
 
 @patient

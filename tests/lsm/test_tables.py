@@ -5,11 +5,10 @@ Nothing here waits for the garbage collector, which is off: what nobody holds is
 
 from __future__ import annotations
 
-import gc
 import random
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +73,7 @@ class CountingStorage(SimulatedStorage):
         return sum(file is not None and file.is_open for file in files)
 
 
-@pytest.fixture(autouse=True)
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
+pytestmark = pytest.mark.usefixtures("no_collector")
 
 KEYS = [b"%03d" % number for number in range(0, 240, 2)]
 CONTENTS = {key: key * 20 for key in KEYS}
@@ -137,6 +130,20 @@ def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
 
 
 # -- Given back ---------------------------------------------------------------------------------
+
+
+def test_a_table_that_left_the_cache_before_its_filter_failed_is_given_back_at_once() -> None:
+    storage = CountingStorage()
+    with filled(storage) as db:
+        tables, placed = tables_of(db), placed_in(db)[0]
+        opened = tables.opened(placed.file)
+        loaded = tables.load_filter(opened)
+        tables.drop(placed.number)
+        before = storage.mapped()
+        assert tables.probe_failed(opened, loaded, ValueError("odd")).state == "failed"
+        assert opened.filter is not loaded
+        del opened, loaded
+        assert storage.mapped() == before - 1
 
 
 def test_a_table_that_left_the_cache_is_given_back_at_once() -> None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -33,21 +31,12 @@ from lsm.kernels.python.block_build import BlockBuilder
 from lsm.storage import Mapped
 from policies import NoFilterPolicy
 from tests.lsm.independent_table import TRAILER, closed, contents_of, footer, stored, varint
+from tests.lsm.peak_memory import at_most
 from tests.lsm.simulated import SimulatedStorage
 
 NAME = "db/000005.ldb"
 MIB = 1 << 20
 REVERSED = CustomComparator("reversed", lambda one, other: (one < other) - (one > other))
-
-
-@contextmanager
-def at_most(most: int) -> Iterator[None]:
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
 
 
 def block_of(entries: list[Entry], interval: int) -> bytes:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import cramjam
 import pytest
@@ -17,6 +14,7 @@ from lsm.disk.coding import varint
 from lsm.disk.compression import KINDS, RAW, SNAPPY, ZSTD, compress, decompress
 from lsm.errors import CorruptionError
 from tests.effort import examples
+from tests.lsm.peak_memory import at_most
 
 TEXT = b"the quick brown fox jumps over the lazy dog, " * 300
 
@@ -44,16 +42,6 @@ def zstd_bomb(megabytes: int) -> bytes:
     block = zstd_block(last=False, kind=1, size=1 << 17) + b"\0"
     end = zstd_block(last=True, kind=0, size=0)
     return ZSTD_MAGIC + b"\0" + WINDOW_OF_128_KIB + block * (8 * megabytes) + end
-
-
-@contextmanager
-def at_most(most: int) -> Iterator[None]:
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < most
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", SQUEEZERS)

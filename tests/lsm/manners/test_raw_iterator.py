@@ -64,26 +64,25 @@ def test_reading_does_not_move_it(digits: Any) -> None:
         assert (raw.key(), raw.value(), raw.item()) == (b"3", b"value 3", (b"3", b"value 3"))
 
 
-def test_it_walks_up_and_off_the_end(api: Any, digits: Any) -> None:
+@pytest.mark.parametrize(
+    ("start", "step", "end", "order"),
+    [
+        ("seek_to_first", "next", "seek_to_last", (b"1", b"2", b"3", b"4", b"5")),
+        ("seek_to_last", "prev", "seek_to_first", (b"5", b"4", b"3", b"2", b"1")),
+    ],
+    ids=["up", "down"],
+)
+def test_it_walks_up_and_down_and_off_either_end(
+    api: Any, digits: Any, start: str, step: str, end: str, order: tuple[bytes, ...]
+) -> None:
     raw = digits.raw_iterator()
-    raw.seek_to_first()
-    for digit in (b"1", b"2", b"3", b"4", b"5"):
+    getattr(raw, start)()
+    for digit in order:
         assert raw.item() == (digit, b"value " + digit)
-        assert raw.next() is None
+        assert getattr(raw, step)() is None
     check_nowhere(api, raw)
-    raw.seek_to_last()
-    assert raw.key() == b"5"
-
-
-def test_it_walks_down_and_off_the_front(api: Any, digits: Any) -> None:
-    raw = digits.raw_iterator()
-    raw.seek_to_last()
-    for digit in (b"5", b"4", b"3", b"2", b"1"):
-        assert raw.item() == (digit, b"value " + digit)
-        assert raw.prev() is None
-    check_nowhere(api, raw)
-    raw.seek_to_first()
-    assert raw.key() == b"1"
+    getattr(raw, end)()
+    assert raw.key() == order[-1]
 
 
 def test_it_turns_around_anywhere(digits: Any) -> None:
