@@ -36,7 +36,7 @@ def flag(name: str, value: Any) -> bool:
     raise TypeError(f"{name} is True or False, not {type(value).__name__}")
 
 
-def incremented(prefix: bytes) -> bytes | None:
+def prefix_successor(prefix: bytes) -> bytes | None:
     """The least key that is greater than all with this prefix; None if there is none."""
     head = prefix.rstrip(b"\xff")
     return head[:-1] + bytes((head[-1] + 1,)) if head else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm.arguments import flag, incremented, key_bytes, optional_key
+from lsm.arguments import flag, key_bytes, optional_key, prefix_successor
 from lsm.cursor import Edge, Source
 from lsm.iterators import Iterator, RawIterator
 from lsm.kernels.python import point_lookup
@@ -134,7 +134,7 @@ class Span:
         """The range of all keys with a prefix; TypeError beside a start or a stop."""
         if self.start is not None or self.stop is not None:
             raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
-        return Span(prefix, incremented(prefix), include_start=True, include_stop=False)
+        return Span(prefix, prefix_successor(prefix), include_start=True, include_stop=False)
 
     def with_prefix(self, prefix: bytes | None) -> Span:
         """The same range with this prefix prepended to both of its bounds."""
@@ -145,7 +145,7 @@ class Span:
             start, include_start = prefix + self.start, self.include_start
         if self.stop is not None:
             return Span(start, prefix + self.stop, include_start, self.include_stop)
-        return Span(start, incremented(prefix), include_start, include_stop=False)
+        return Span(start, prefix_successor(prefix), include_start, include_stop=False)
 
 
 def _iterator(

@@ -124,6 +124,30 @@ def test_where_the_current_directory_is_gone_relative_names_mean_nothing(
         db.put(b"key", b"value")
 
 
+def test_another_storage_may_have_a_current_directory_of_its_own() -> None:
+    class Homely(SimulatedStorage):
+        home = "here"
+
+        def absolute(self, path: str) -> str:
+            return f"{self.home}/{path}"
+
+    storage = Homely()
+    storage.make_directory("here")
+    storage.make_directory("there")
+    with lsm.DB("db", create_if_missing=True, storage=storage) as db:
+        storage.home = "there"
+        db.put(b"key", b"value")
+        db.compact_range()
+        assert db.get(b"key") == b"value"
+    storage.home = "here"
+    assert repair("db", storage=storage).tables_kept == 1
+    with lsm.DB("db", storage=storage) as db:
+        assert db.get(b"key") == b"value"
+    lsm.destroy_db("db", storage=storage)
+    assert storage.list("here/db") == ["lost"]
+    assert storage.list("there") == []
+
+
 @pytest.mark.parametrize("use", [lsm.DB, lsm.repair_db, lsm.destroy_db])
 def test_an_empty_name_names_nothing(use: Callable[[Any], Any]) -> None:
     for name in ("", b""):
