@@ -6,6 +6,8 @@ is one frame, whose header usually says how many bytes come out of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lsm.disk.coding import Fields
 from lsm.errors import CorruptionError
 
@@ -13,6 +15,7 @@ RAW = 0
 SNAPPY = 1
 ZSTD = 2
 KINDS = {"none": RAW, "snappy": SNAPPY, "zstd": ZSTD}
+_NAMES = {kind: name for name, kind in KINDS.items()}
 
 LIMIT = 1 << 30
 """A larger block is written as it is: compressing it would take as much memory again."""
@@ -74,14 +77,7 @@ def _open_snappy(data: bytes | memoryview) -> bytes:
     import cramjam
 
     size = Fields(data, "snappy data").varint32("uncompressed length")
-    _check_claim("snappy", size, len(data), _most(SNAPPY, len(data)))
-    opened = bytearray(size)
-    try:
-        # Into a buffer of ours: the library ends the process where it finds no memory for its own.
-        length = cramjam.snappy.decompress_raw_into(data, opened)
-    except cramjam.DecompressionError as error:
-        raise CorruptionError(f"snappy data of {len(data)} bytes is damaged: {error}") from error
-    return _of_claimed_length("snappy", opened, length)
+    return _open_sized(SNAPPY, data, size, cramjam.snappy.decompress_raw_into)
 
 
 def _open_zstd(data: bytes | memoryview) -> bytes:
@@ -90,13 +86,32 @@ def _open_zstd(data: bytes | memoryview) -> bytes:
     size = _zstd_content_size(data)
     if size is None:
         return _open_zstd_of_unknown_size(data)
-    _check_claim("zstd", size, len(data), _most(ZSTD, len(data)))
+    return _open_sized(ZSTD, data, size, cramjam.zstd.decompress_into)
+
+
+def _open_sized(
+    kind: int,
+    data: bytes | memoryview,
+    size: int,
+    decompress_into: Callable[[bytes | memoryview, bytearray], int],
+) -> bytes:
+    """What data decompress to, which claim to hold so many bytes."""
+    import cramjam
+
+    name, most = _NAMES[kind], _most(kind, len(data))
+    if size > most:
+        raise CorruptionError(
+            f"{name} data of {len(data)} bytes claims to hold {size}, allowed are {most}"
+        )
+    # Into a buffer of ours: the library ends the process where it finds no memory for its own.
     opened = bytearray(size)
     try:
-        length = cramjam.zstd.decompress_into(data, opened)
+        length = decompress_into(data, opened)
     except cramjam.DecompressionError as error:
-        raise CorruptionError(f"zstd data of {len(data)} bytes is damaged: {error}") from error
-    return _of_claimed_length("zstd", opened, length)
+        raise CorruptionError(f"{name} data of {len(data)} bytes is damaged: {error}") from error
+    if length != size:
+        raise CorruptionError(f"{name} data claims to hold {size} bytes, and holds {length}")
+    return bytes(opened)
 
 
 def _open_zstd_of_unknown_size(data: bytes | memoryview) -> bytes:
@@ -141,19 +156,6 @@ def _most(kind: int, length: int) -> int:
     if kind == SNAPPY:
         return length * _SNAPPY_GROWTH
     return min(length * _ZSTD_GROWTH, max(ROOM, length * _ZSTD_GROWTH_BEYOND_ROOM))
-
-
-def _check_claim(name: str, size: int, length: int, most: int) -> None:
-    if size > most:
-        raise CorruptionError(
-            f"{name} data of {length} bytes claims to hold {size}, allowed are {most}"
-        )
-
-
-def _of_claimed_length(name: str, opened: bytearray, length: int) -> bytes:
-    if length != len(opened):
-        raise CorruptionError(f"{name} data claims to hold {len(opened)} bytes, and holds {length}")
-    return bytes(opened)
 
 
 def _known() -> str:
