@@ -2,8 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from filters.kernels.native.base cimport Filter
-from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.foreign cimport ForeignFilter
 
 
 cdef struct Array:
@@ -15,11 +14,8 @@ cdef struct Array:
     uint32_t first            # which of a hash's two words the probes begin at
 
 
-cdef class CassandraBloomFilter(Filter):
+cdef class CassandraBloomFilter(ForeignFilter):
     cdef Array _array
     cdef object _layout
-    cdef object _num_keys
-    cdef object _measured_fpr
 
     cdef int point(self, object geometry, object layout) except -1
-    cdef int _insert_all(self, Digests hashes) except -1

@@ -6,8 +6,10 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import cassandra
-from filters.kernels.native.base cimport Filter, ask
+from filters.digest_kinds import CASSANDRA
+from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.foreign cimport ForeignFilter, distinct_neighbours
 from filters.kernels.native.hashing cimport LSM_DIGEST_CASSANDRA, lsm_cassandra_hash
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
@@ -84,7 +86,7 @@ cdef inline void insert(Array *array, const uint64_t *words) noexcept nogil:
 cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
-cdef class CassandraBloomFilter(Filter):
+cdef class CassandraBloomFilter(ForeignFilter):
     """Cassandra's own Bloom filter, to the byte of a ``Filter.db``; sized by ``fp_chance``.
 
     At an ``fp_chance`` of 1 every key is present, and there are no bytes. There is nothing secret
@@ -92,6 +94,7 @@ cdef class CassandraBloomFilter(Filter):
     """
 
     family = cassandra.FAMILY
+    _kind = CASSANDRA
 
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
@@ -108,24 +111,15 @@ cdef class CassandraBloomFilter(Filter):
         cdef Digests hashes
         cdef bytes header
         sizing = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
-        hashes = Digests.of(keys, LSM_DIGEST_CASSANDRA, None)
-        drop_neighbours(hashes)
+        hashes = distinct_neighbours(keys, LSM_DIGEST_CASSANDRA)
         geometry = cassandra.plan(
             hashes.count if expected_keys is None else expected_keys, sizing
         )
         header = cassandra.header(geometry)
         self.payload = Payload.zeroed(len(header) + cassandra.payload_bytes(geometry))
         memcpy(self.payload.data, <const char *>header, <size_t>len(header))
-        self._num_keys = hashes.count
         self.point(geometry, cassandra.NEWEST)
-        self._insert_all(hashes)
-        self.verify(hashes)
-        return self
-
-    @classmethod
-    def digests(cls):
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests.empty(LSM_DIGEST_CASSANDRA, 0)
+        return self.filled(hashes)
 
     @classmethod
     def from_bytes(cls, buffer, *, sstable_version="na"):
@@ -154,11 +148,6 @@ cdef class CassandraBloomFilter(Filter):
         return self._layout.old_order
 
     @property
-    def num_keys(self):
-        """How many keys ``build`` counted; None after ``from_bytes``."""
-        return self._num_keys
-
-    @property
     def num_bits(self):
         """The length of the bit array; 0 where every key is present."""
         return self._array.size
@@ -178,13 +167,6 @@ cdef class CassandraBloomFilter(Filter):
             for i in range(<Py_ssize_t>(self._array.size >> 6)):
                 bits += lsm_popcount(lsm_load64(self._array.bits + 8 * i))
         return bits / <double>self._array.size
-
-    @property
-    def expected_fpr(self):
-        """The rate that the fill leads to; of a small filter measured, once (within 5 %)."""
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
 
     def _measure_fpr(self):
         fill = self.fill
@@ -224,7 +206,7 @@ cdef class CassandraBloomFilter(Filter):
         )
         return self.opened(&self._array, &PROBING, LSM_DIGEST_CASSANDRA, 0)
 
-    cdef int _insert_all(self, Digests hashes) except -1:
+    cdef int insert_all(self, Digests hashes) except -1:
         cdef Py_ssize_t i
         with nogil:
             for i in range(hashes.count if self._array.size else 0):
@@ -232,17 +214,3 @@ cdef class CassandraBloomFilter(Filter):
                     prefetch(&self._array, hashes.numbers + 2 * (i + AHEAD))
                 insert(&self._array, hashes.numbers + 2 * i)
         return 0
-
-
-cdef void drop_neighbours(Digests hashes) noexcept:
-    """Drop each digest that equals the one before it: one partition has many rows."""
-    cdef uint64_t *numbers = hashes.numbers
-    cdef Py_ssize_t i, kept = 0
-    for i in range(hashes.count):
-        if kept and (
-            numbers[2 * i] == numbers[2 * kept - 2] and numbers[2 * i + 1] == numbers[2 * kept - 1]
-        ):
-            continue
-        numbers[2 * kept], numbers[2 * kept + 1] = numbers[2 * i], numbers[2 * i + 1]
-        kept += 1
-    hashes.count = kept

@@ -30,3 +30,6 @@ cdef class Digests:
     cdef int _add_at_once(self, KeySource source) except -1
     cdef int _add_items(self, KeySource source) except -1
     cdef int _add_packed(self, KeySource source) except -1
+
+
+cdef lsm_digest kind_named(object name)

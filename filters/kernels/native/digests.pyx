@@ -30,6 +30,11 @@ cdef enum:
 cdef tuple KINDS = (XXH3, XXPH3, LEVELDB, ROCKSDB, CASSANDRA)
 
 
+cdef lsm_digest kind_named(object name):
+    """A kind of digests by the name that ``filters.digest_kinds`` has for it."""
+    return <lsm_digest><int>KINDS.index(name)
+
+
 cdef inline void append(Digests self, const uint64_t *digest) noexcept:
     """Add a digest where there is room."""
     cdef uint64_t *place = self.numbers + self.words * self.count

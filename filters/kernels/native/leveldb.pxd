@@ -2,8 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from filters.kernels.native.base cimport Filter
-from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.foreign cimport ForeignFilter
 
 
 cdef struct Array:
@@ -13,10 +12,7 @@ cdef struct Array:
     uint32_t num_probes
 
 
-cdef class LevelDBBloomFilter(Filter):
+cdef class LevelDBBloomFilter(ForeignFilter):
     cdef Array _array
-    cdef object _num_keys
-    cdef object _measured_fpr
 
     cdef int point(self, object geometry) except -1
-    cdef int _insert_all(self, Digests hashes) except -1

@@ -3,8 +3,10 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import leveldb
-from filters.kernels.native.base cimport Filter, ask
+from filters.digest_kinds import LEVELDB
+from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.foreign cimport ForeignFilter
 from filters.kernels.native.hashing cimport LSM_BLOOM_SEED, LSM_DIGEST_LEVELDB, lsm_leveldb_hash
 from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.probing cimport lsm_probing
@@ -83,7 +85,7 @@ cdef void insert(Array *array, uint32_t hashed) noexcept nogil:
 cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
-cdef class LevelDBBloomFilter(Filter):
+cdef class LevelDBBloomFilter(ForeignFilter):
     """LevelDB's own Bloom filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
     Bits per key are whole. Any bytes are a filter, as they are to LevelDB. There is nothing secret
@@ -91,6 +93,7 @@ cdef class LevelDBBloomFilter(Filter):
     """
 
     family = leveldb.FAMILY
+    _kind = LEVELDB
 
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
@@ -106,16 +109,8 @@ cdef class LevelDBBloomFilter(Filter):
         geometry = leveldb.plan(hashes.count, sizing, num_probes)
         self.payload = Payload.zeroed(leveldb.payload_bytes(geometry) + 1)
         self.payload.data[self.payload.size - 1] = <uint8_t>geometry.num_probes
-        self._num_keys = hashes.count
         self.point(geometry)
-        self._insert_all(hashes)
-        self.verify(hashes)
-        return self
-
-    @classmethod
-    def digests(cls):
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests.empty(LSM_DIGEST_LEVELDB, 0)
+        return self.filled(hashes)
 
     @classmethod
     def from_bytes(cls, buffer):
@@ -129,11 +124,6 @@ cdef class LevelDBBloomFilter(Filter):
     def to_bytes(self):
         """The filter as LevelDB stores it."""
         return bytes(self.payload)
-
-    @property
-    def num_keys(self):
-        """How many keys were given to ``build``, repeats included; None after ``from_bytes``."""
-        return self._num_keys
 
     @property
     def num_bits(self):
@@ -151,13 +141,6 @@ cdef class LevelDBBloomFilter(Filter):
         if not self._array.size:
             return 0.0
         return count_bits(self.payload, self.payload.size - 1) / <double>self._array.size
-
-    @property
-    def expected_fpr(self):
-        """The rate at which this very filter passes random hashes, measured once (within 5 %)."""
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
 
     def _measure_fpr(self):
         if not self._array.size:
@@ -178,7 +161,7 @@ cdef class LevelDBBloomFilter(Filter):
         )
         return self.opened(&self._array, &PROBING, LSM_DIGEST_LEVELDB, 0)
 
-    cdef int _insert_all(self, Digests hashes) except -1:
+    cdef int insert_all(self, Digests hashes) except -1:
         cdef Py_ssize_t i
         with nogil:
             for i in range(hashes.count):

@@ -6,7 +6,9 @@ from filters import ribbon, rocksdb
 from filters.kernels.native.equations cimport NO_MEMORY, SOLVED, Blocks, blocks_of, solve
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.rocksdb_filter cimport RocksDBFilter, distinct_neighbours
+from filters.kernels.native.foreign cimport distinct_neighbours
+from filters.kernels.native.hashing cimport LSM_DIGEST_XXPH3_64
+from filters.kernels.native.rocksdb_filter cimport RocksDBFilter
 
 
 cdef class RocksDBRibbonFilter(RocksDBFilter):
@@ -35,17 +37,17 @@ cdef class RocksDBRibbonFilter(RocksDBFilter):
             bits_per_key=bits_per_key, fpr=fpr,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys)
-        if not self._solve(hashes, sizing, optimize_filters_for_memory):
-            self.lay_out_lines(
-                ribbon.bloom_plan(
-                    hashes.count, sizing, optimize_filters_for_memory=optimize_filters_for_memory
-                )
+        hashes = distinct_neighbours(keys, LSM_DIGEST_XXPH3_64)
+        if self._solve(hashes, sizing, optimize_filters_for_memory):
+            self._num_keys = hashes.count
+            self.verify(hashes)
+            return self
+        self.lay_out_lines(
+            ribbon.bloom_plan(
+                hashes.count, sizing, optimize_filters_for_memory=optimize_filters_for_memory
             )
-            self.insert_all(hashes)
-        self._num_keys = hashes.count
-        self.verify(hashes)
-        return self
+        )
+        return self.filled(hashes)
 
     cdef bint _solve(self, Digests hashes, object sizing, object adaptive) except -1:
         """Become the Ribbon filter of these hashes; False where a Bloom filter is to be built."""

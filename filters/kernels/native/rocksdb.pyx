@@ -3,7 +3,9 @@
 from filters import rocksdb
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
-from filters.kernels.native.rocksdb_filter cimport RocksDBFilter, distinct_neighbours
+from filters.kernels.native.foreign cimport distinct_neighbours
+from filters.kernels.native.hashing cimport LSM_DIGEST_XXPH3_64
+from filters.kernels.native.rocksdb_filter cimport RocksDBFilter
 
 
 cdef class RocksDBBloomFilter(RocksDBFilter):
@@ -35,13 +37,10 @@ cdef class RocksDBBloomFilter(RocksDBFilter):
             bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys)
+        hashes = distinct_neighbours(keys, LSM_DIGEST_XXPH3_64)
         geometry = rocksdb.plan(
             hashes.count, sizing, num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
         self.lay_out_lines(geometry)
-        self._num_keys = hashes.count
-        self.insert_all(hashes)
-        self.verify(hashes)
-        return self
+        return self.filled(hashes)

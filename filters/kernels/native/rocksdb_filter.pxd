@@ -3,8 +3,7 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters.kernels.native.equations cimport lsm_ribbon
-from filters.kernels.native.base cimport Filter
-from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.foreign cimport ForeignFilter
 from filters.kernels.native.line cimport lsm_lines
 
 
@@ -15,18 +14,12 @@ cdef struct Legacy:
     uint32_t num_probes
 
 
-cdef class RocksDBFilter(Filter):
+cdef class RocksDBFilter(ForeignFilter):
     cdef lsm_lines _lines
     cdef Legacy _legacy
     cdef lsm_ribbon _ribbon
     cdef object _form
-    cdef object _num_keys
-    cdef object _measured_fpr
 
     cdef int lay_out(self, Py_ssize_t size, bytes trailer) except -1
     cdef int lay_out_lines(self, object geometry) except -1
     cdef int point(self) except -1
-    cdef int insert_all(self, Digests hashes) except -1
-
-
-cdef Digests distinct_neighbours(object keys)

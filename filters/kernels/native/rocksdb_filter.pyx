@@ -6,8 +6,10 @@ from libc.string cimport memcpy
 from filters import occupancy, ribbon, rocksdb, rocksdb_forms
 from filters.kernels.native cimport simd
 from filters.kernels.native.equations cimport lsm_ribbon, lsm_ribbon_probing
+from filters.digest_kinds import XXPH3
 from filters.kernels.native.base cimport GROUP, Filter
 from filters.kernels.native.digests cimport Digests
+from filters.kernels.native.foreign cimport ForeignFilter
 from filters.kernels.native.hashing cimport (
     LSM_BLOOM_SEED, LSM_DIGEST_ROCKSDB, LSM_DIGEST_XXPH3_64, lsm_rocksdb_hash
 )
@@ -59,16 +61,13 @@ cdef void test_many(
 cdef lsm_probing LEGACY = lsm_probing(probe, probe_digest, test_many, NULL)
 
 
-cdef class RocksDBFilter(Filter):
+cdef class RocksDBFilter(ForeignFilter):
     """A filter of RocksDB's own bytes, Bloom or Ribbon; :attr:`form` says what they are.
 
     There is nothing secret in it: who chooses the keys can choose ones that pass.
     """
 
-    @classmethod
-    def digests(cls):
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests.empty(LSM_DIGEST_XXPH3_64, 0)
+    _kind = XXPH3
 
     @classmethod
     def from_bytes(cls, buffer):
@@ -87,11 +86,6 @@ cdef class RocksDBFilter(Filter):
     def form(self):
         """The kind of filter: empty, fast-local, legacy, ribbon, or always-maybe and why."""
         return str(self._form)
-
-    @property
-    def num_keys(self):
-        """How many keys ``build`` kept; None after ``from_bytes``."""
-        return self._num_keys
 
     @property
     def num_bits(self):
@@ -115,20 +109,14 @@ cdef class RocksDBFilter(Filter):
             return float(self._form.kind == rocksdb_forms.ALWAYS_MAYBE)
         return count_bits(self.payload, self.payload.size - rocksdb_forms.TRAILER_BYTES) / self.num_bits
 
-    @property
-    def expected_fpr(self):
-        """The mean of (fill of a line)^num_probes; for a legacy filter measured (within 5 %).
-
-        For a Ribbon filter one in 2^columns, as a mean over its blocks.
-        """
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
-
     def __repr__(self):
         return f"{Filter.__repr__(self).removesuffix('>')}, {self.form}>"
 
     def _measure_fpr(self):
+        """The mean of (fill of a line)^num_probes, for a Ribbon filter of one in 2^columns.
+
+        Of a legacy filter it is measured.
+        """
         form = self._form
         if not self.num_bits:
             return float(form.kind == rocksdb_forms.ALWAYS_MAYBE)
@@ -191,15 +179,3 @@ cdef class RocksDBFilter(Filter):
                 )
                 done += some
         return 0
-
-
-cdef Digests distinct_neighbours(object keys):
-    """The hashes of the keys, without those that equal the one before, which RocksDB drops."""
-    cdef Digests hashes = Digests.of(keys, LSM_DIGEST_XXPH3_64, None)
-    cdef Py_ssize_t i, kept = 0
-    for i in range(hashes.count):
-        if kept == 0 or hashes.numbers[i] != hashes.numbers[kept - 1]:
-            hashes.numbers[kept] = hashes.numbers[i]
-            kept += 1
-    hashes.count = kept
-    return hashes

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
 from filters import cassandra
 from filters.compat_hashing import MASK64, cassandra_hash
 from filters.digest_kinds import CASSANDRA
 from filters.hashing import key_bytes
-from filters.kernels.python.base import Filter
-from filters.kernels.python.digests import Digests, digests_of
+from filters.kernels.python.foreign import ForeignFilter, distinct_neighbours
 from filters.sampling import hit_rate, wide_sample_hash
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class CassandraBloomFilter(Filter):
+class CassandraBloomFilter(ForeignFilter):
     """Cassandra's own Bloom filter, to the byte of a ``Filter.db``; sized by ``fp_chance``.
 
     At an ``fp_chance`` of 1 every key is present, and there are no bytes. There is nothing secret
     in it: who chooses the keys can choose ones that pass.
     """
 
-    __slots__ = ("_data", "_geometry", "_layout", "_measured_fpr", "_num_keys")
+    __slots__ = ("_geometry", "_layout")
     family = cassandra.FAMILY
+    _kind = CASSANDRA
 
     def __init__(
         self,
@@ -37,11 +36,9 @@ class CassandraBloomFilter(Filter):
         num_keys: int | None,
     ):
         """For kernels; users call ``build`` or ``from_bytes``."""
+        super().__init__(data, num_keys)
         self._geometry = geometry
         self._layout = layout
-        self._data = data
-        self._num_keys = num_keys
-        self._measured_fpr: float | None = None
 
     @classmethod
     def build(
@@ -57,8 +54,7 @@ class CassandraBloomFilter(Filter):
         Cassandra sized a filter for whose bytes are wanted.
         """
         sizing = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
-        digests, _ = digests_of(keys, CASSANDRA, None)
-        hashes = [hashed for hashed, _ in groupby(digests)]
+        hashes = distinct_neighbours(keys, CASSANDRA)
         count = len(hashes) if expected_keys is None else expected_keys
         geometry = cassandra.plan(count, sizing)
         data = bytearray(cassandra.header(geometry)) + bytes(cassandra.payload_bytes(geometry))
@@ -88,25 +84,10 @@ class CassandraBloomFilter(Filter):
         """False: the key was never added. True: it may have been."""
         return self._might_contain_digest(cassandra_hash(key_bytes(key)))
 
-    @classmethod
-    def digests(cls) -> Digests:
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests(CASSANDRA, 0)
-
     @property
     def has_old_hash_order(self) -> bool:
         """Whether a key's probes begin at h1, as in SSTables of versions before ``ma``."""
         return self._layout.old_order
-
-    @property
-    def num_keys(self) -> int | None:
-        """How many keys ``build`` counted; None after ``from_bytes``."""
-        return self._num_keys
-
-    @property
-    def size_in_bytes(self) -> int:
-        """The length of ``to_bytes()``."""
-        return len(self._data)
 
     @property
     def num_bits(self) -> int:
@@ -126,13 +107,6 @@ class CassandraBloomFilter(Filter):
         words = self._data[cassandra.HEADER_BYTES :]
         return int.from_bytes(words, "little").bit_count() / self._geometry.bits
 
-    @property
-    def expected_fpr(self) -> float:
-        """The rate that the fill leads to; of a small filter measured, once (within 5 %)."""
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
-
     def _measure_fpr(self) -> float:
         fill, geometry = self.fill, self._geometry
         if not geometry.bits or fill == 0:
@@ -147,18 +121,12 @@ class CassandraBloomFilter(Filter):
             return NotImplemented
         return cassandra.equal(self, other)
 
-    __hash__ = None
-
     def __reduce__(self) -> tuple[Any, ...]:
         from filters.kernels import restore
 
         version = cassandra.latest_version(self)
         data = self.to_bytes(sstable_version=version)
         return partial(restore, sstable_version=version), (self.family, data)
-
-    @property
-    def _digest_kind(self) -> tuple[str, int]:
-        return CASSANDRA, 0
 
     def _might_contain_digest(self, digest: int) -> bool:
         data = self._data

@@ -9,33 +9,32 @@ from filters import leveldb
 from filters.compat_hashing import leveldb_hash
 from filters.digest_kinds import LEVELDB
 from filters.hashing import key_bytes
-from filters.kernels.python.base import Filter
-from filters.kernels.python.digests import Digests, digests_of
+from filters.kernels.python.digests import digests_of
+from filters.kernels.python.foreign import ForeignFilter
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class LevelDBBloomFilter(Filter):
+class LevelDBBloomFilter(ForeignFilter):
     """LevelDB's own Bloom filter, to the byte; sized by ``bits_per_key`` or ``fpr``.
 
     Bits per key are whole. Any bytes are a filter, as they are to LevelDB. There is nothing secret
     in it: who chooses the keys can choose ones that pass.
     """
 
-    __slots__ = ("_bits", "_data", "_measured_fpr", "_num_keys", "_num_probes")
+    __slots__ = ("_bits", "_num_probes")
     family = leveldb.FAMILY
+    _kind = LEVELDB
 
     def __init__(
         self, geometry: leveldb.Geometry, data: memoryview | bytearray, num_keys: int | None
     ):
         """For kernels; users call ``build`` or ``from_bytes``."""
+        super().__init__(data, num_keys)
         self._bits = geometry.bits
         self._num_probes = geometry.num_probes
-        self._data = data
-        self._num_keys = num_keys
-        self._measured_fpr: float | None = None
 
     @classmethod
     def build(
@@ -71,21 +70,6 @@ class LevelDBBloomFilter(Filter):
         """False: the key was never added. True: it may have been."""
         return self._probe(leveldb_hash(key if type(key) is bytes else key_bytes(key)))
 
-    @classmethod
-    def digests(cls) -> Digests:
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests(LEVELDB, 0)
-
-    @property
-    def num_keys(self) -> int | None:
-        """How many keys were given to ``build``, repeats included; None after ``from_bytes``."""
-        return self._num_keys
-
-    @property
-    def size_in_bytes(self) -> int:
-        """The length of ``to_bytes()``."""
-        return len(self._data)
-
     @property
     def num_bits(self) -> int:
         """The length of the bit array."""
@@ -103,13 +87,6 @@ class LevelDBBloomFilter(Filter):
             return 0.0
         return int.from_bytes(self._data[:-1], "little").bit_count() / self._bits
 
-    @property
-    def expected_fpr(self) -> float:
-        """The rate at which this very filter passes random hashes, measured once (within 5 %)."""
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
-
     def _measure_fpr(self) -> float:
         if not self._bits:
             return 0.0
@@ -120,10 +97,6 @@ class LevelDBBloomFilter(Filter):
             return 0.0
         geometry = leveldb.Geometry(self._bits, self._num_probes)
         return hit_rate(self._probe) or leveldb.floor_fpr(fill, geometry)
-
-    @property
-    def _digest_kind(self) -> tuple[str, int]:
-        return LEVELDB, 0
 
     def _might_contain_digest(self, digest: int) -> bool:
         return self._probe(digest)

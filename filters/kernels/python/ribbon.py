@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from filters import ribbon, rocksdb
+from filters.digest_kinds import XXPH3
 from filters.kernels.python import equations
+from filters.kernels.python.foreign import distinct_neighbours
 from filters.kernels.python.rocksdb import bloom_bytes
-from filters.kernels.python.rocksdb_filter import RocksDBFilter, distinct_neighbours
+from filters.kernels.python.rocksdb_filter import RocksDBFilter
 from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class RocksDBRibbonFilter(RocksDBFilter):
             fpr=fpr,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys)
+        hashes = distinct_neighbours(keys, XXPH3)
         data = _ribbon_bytes(hashes, sizing, optimize_filters_for_memory)
         if data is None:
             geometry = ribbon.bloom_plan(

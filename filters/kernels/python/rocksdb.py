@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Self
 
 from filters import rocksdb
 from filters.compat_hashing import MASK32
-from filters.kernels.python.rocksdb_filter import RocksDBFilter, distinct_neighbours
+from filters.digest_kinds import XXPH3
+from filters.kernels.python.foreign import distinct_neighbours
+from filters.kernels.python.rocksdb_filter import RocksDBFilter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -44,7 +46,7 @@ class RocksDBBloomFilter(RocksDBFilter):
             num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys)
+        hashes = distinct_neighbours(keys, XXPH3)
         geometry = rocksdb.plan(
             len(hashes), sizing, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
         )

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
 from filters import occupancy, ribbon, rocksdb, rocksdb_forms
 from filters.compat_hashing import MASK32, rocksdb_hash, xxph3_64
 from filters.digest_kinds import ROCKSDB, XXPH3
 from filters.hashing import key_bytes
-from filters.kernels.python.base import Filter
-from filters.kernels.python.digests import Digests, digests_of
 from filters.kernels.python.equations import equation
+from filters.kernels.python.foreign import ForeignFilter
 from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class RocksDBFilter(Filter):
+class RocksDBFilter(ForeignFilter):
     """A filter of RocksDB's own bytes, Bloom or Ribbon; :attr:`form` says what they are.
 
     There is nothing secret in it: who chooses the keys can choose ones that pass.
     """
 
-    __slots__ = ("_data", "_form", "_measured_fpr", "_num_keys")
+    __slots__ = ("_form",)
+    _kind = XXPH3
+    _data: memoryview
 
     def __init__(self, form: rocksdb_forms.Form, data: memoryview, num_keys: int | None):
         """For kernels; users call ``build`` or ``from_bytes``."""
+        super().__init__(data, num_keys)
         self._form = form
-        self._data = data
-        self._num_keys = num_keys
-        self._measured_fpr: float | None = None
 
     @classmethod
     def _of(cls, data: bytes, num_keys: int) -> Self:
@@ -53,25 +50,10 @@ class RocksDBFilter(Filter):
         hashed = rocksdb_hash if self._form.kind == rocksdb_forms.LEGACY else xxph3_64
         return self._might_contain_digest(hashed(data))
 
-    @classmethod
-    def digests(cls) -> Digests:
-        """An empty collection of digests for ``build`` and ``count_missing``."""
-        return Digests(XXPH3, 0)
-
     @property
     def form(self) -> str:
         """The kind of filter: empty, fast-local, legacy, ribbon, or always-maybe and why."""
         return str(self._form)
-
-    @property
-    def num_keys(self) -> int | None:
-        """How many keys ``build`` kept; None after ``from_bytes``."""
-        return self._num_keys
-
-    @property
-    def size_in_bytes(self) -> int:
-        """The length of ``to_bytes()``."""
-        return len(self._data)
 
     @property
     def num_bits(self) -> int:
@@ -95,16 +77,6 @@ class RocksDBFilter(Filter):
             return float(self._form.kind == rocksdb_forms.ALWAYS_MAYBE)
         return int.from_bytes(self._payload, "little").bit_count() / self.num_bits
 
-    @property
-    def expected_fpr(self) -> float:
-        """The mean of (fill of a line)^num_probes; for a legacy filter measured (within 5 %).
-
-        For a Ribbon filter one in 2^columns, as a mean over its blocks.
-        """
-        if self._measured_fpr is None:
-            self._measured_fpr = self._measure_fpr()
-        return self._measured_fpr
-
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.form}>"
 
@@ -113,6 +85,10 @@ class RocksDBFilter(Filter):
         return self._data[: -rocksdb_forms.TRAILER_BYTES]
 
     def _measure_fpr(self) -> float:
+        """The mean of (fill of a line)^num_probes, for a Ribbon filter of one in 2^columns.
+
+        Of a legacy filter it is measured.
+        """
         form = self._form
         if not self.num_bits:
             return float(form.kind == rocksdb_forms.ALWAYS_MAYBE)
@@ -178,9 +154,3 @@ class RocksDBFilter(Filter):
         """One column of a block; of the block behind the last one only what no row reaches."""
         start = index * ribbon.SEGMENT_BYTES
         return int.from_bytes(self._data[start : start + ribbon.SEGMENT_BYTES], "little")
-
-
-def distinct_neighbours(keys: Iterable[Buffer] | Digests) -> list[int]:
-    """The hashes of the keys, without those that equal the one before, which RocksDB drops."""
-    digests, _ = digests_of(keys, XXPH3, None)
-    return [hashed for hashed, _ in groupby(digests)]
