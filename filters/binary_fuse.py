@@ -37,7 +37,9 @@ KEYS_PER_SHARD = 1 << 20
 # Slots a key takes in the limit of many keys, see segment_count().
 SLOTS_PER_KEY = 1.125
 
-SIZING_PARAMETERS = peeled.sizing_parameters(FAMILY, least_bits_per_key=9)
+SIZING_PARAMETERS = peeled.sizing_parameters(
+    FAMILY, slots_per_key=SLOTS_PER_KEY, least_bits_per_key=9
+)
 
 _SHARD = struct.Struct("<QLL")
 SHARD_BYTES = _SHARD.size
@@ -61,19 +63,8 @@ class Geometry:
         return attrs.evolve(self, segment_count=self.segment_count + extra)
 
 
-def check(
-    *,
-    fingerprint_bits: int | None = None,
-    bits_per_key: float | None = None,
-    fpr: float | None = None,
-) -> SizingParameter:
-    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
-    return peeled.check(SIZING_PARAMETERS, fingerprint_bits, bits_per_key, fpr)
-
-
-def fingerprint_bits_for(sizing: SizingParameter) -> int:
-    """8 or 16 bits: the fewest that grant a rate, or the most that stay within a size."""
-    return peeled.fingerprint_bits_for(sizing, SLOTS_PER_KEY)
+check = SIZING_PARAMETERS.check
+fingerprint_bits_for = SIZING_PARAMETERS.fingerprint_bits_for
 
 
 def shard_count(num_keys: int) -> int:
@@ -105,7 +96,7 @@ def size_of(num_keys: int, sizing: SizingParameter) -> Size[Geometry]:
 
 
 def payload_bytes(size: Size[Geometry]) -> int:
-    """Directory and fingerprints."""
+    """The bytes of the directory and of all fingerprints."""
     return peeled.payload_bytes(size, SHARD_BYTES)
 
 

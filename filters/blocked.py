@@ -74,8 +74,9 @@ def check(
 
     It warns whoever chose a size that is unwise, unless they were warned before.
     """
-    SIZING_PARAMETERS.check_probes(num_probes)
-    sizing = SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
+    sizing = SIZING_PARAMETERS.check_bloom(
+        bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
+    )
     is_chosen = bits_per_key is not None or fpr is not None
     if is_chosen and advice.is_wanted() and not _is_advised(sizing, num_probes):
         size = plan(_MANY, sizing, num_probes).lines * LINE_BITS / _MANY

@@ -47,15 +47,7 @@ class Geometry:
         return self.bits
 
 
-def check(
-    *,
-    bits_per_key: float | None = None,
-    fpr: float | None = None,
-    num_probes: int | None = None,
-) -> SizingParameter:
-    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
-    SIZING_PARAMETERS.check_probes(num_probes)
-    return SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
+check = SIZING_PARAMETERS.check_bloom
 
 
 def plan(

@@ -73,8 +73,9 @@ def check(
     num_probes: int | None = None,
 ) -> SizingParameter:
     """The one sizing parameter that these arguments give, or TypeError or ValueError."""
-    SIZING_PARAMETERS.check_probes(num_probes)
-    sizing = SIZING_PARAMETERS.choose(bits_per_key=bits_per_key, fpr=fpr)
+    sizing = SIZING_PARAMETERS.check_bloom(
+        bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
+    )
     if sizing.name == "bits_per_key" and sizing.value != int(sizing.value):
         raise ValueError(
             f"bits_per_key of a {FAMILY} filter is a whole number, not {sizing.value!r}: "

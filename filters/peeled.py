@@ -73,9 +73,41 @@ class Shard(Generic[G]):
     fingerprints: bytes | memoryview = attrs.field(repr=False)
 
 
-def sizing_parameters(family: str, *, least_bits_per_key: float) -> SizingParameters:
-    """What such a family may be asked for."""
-    return SizingParameters(
+@attrs.frozen
+class PeeledParameters(SizingParameters):
+    """What a peeled family may be sized by; ``slots_per_key`` is what a large set takes."""
+
+    slots_per_key: float = attrs.field(kw_only=True)
+
+    def check(
+        self,
+        *,
+        fingerprint_bits: int | None = None,
+        bits_per_key: float | None = None,
+        fpr: float | None = None,
+    ) -> SizingParameter:
+        """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+        sizing = self.choose(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
+        if sizing.name == "fingerprint_bits" and sizing.value not in FINGERPRINT_BITS:
+            raise ValueError(
+                f"fingerprint_bits of a {self.family} filter is 8 or 16, not {sizing.value}"
+            )
+        return sizing
+
+    def fingerprint_bits_for(self, sizing: SizingParameter) -> int:
+        """8 or 16 bits: the fewest that grant a rate, or the most that stay within a size."""
+        if sizing.name == "fingerprint_bits":
+            return int(sizing.value)
+        if sizing.name == "bits_per_key":
+            return 16 if sizing.value >= 16 * self.slots_per_key else 8
+        return 8 if sizing.value >= 2**-8 else 16
+
+
+def sizing_parameters(
+    family: str, *, slots_per_key: float, least_bits_per_key: float
+) -> PeeledParameters:
+    """What a peeled family may be sized by, in the ranges that all of them have."""
+    return PeeledParameters(
         family,
         ranges={
             "fingerprint_bits": (8, 16),
@@ -84,33 +116,8 @@ def sizing_parameters(family: str, *, least_bits_per_key: float) -> SizingParame
         },
         default=SizingParameter("fingerprint_bits", 8),
         whole=frozenset({"fingerprint_bits"}),
+        slots_per_key=slots_per_key,
     )
-
-
-def check(
-    parameters: SizingParameters,
-    fingerprint_bits: int | None,
-    bits_per_key: float | None,
-    fpr: float | None,
-) -> SizingParameter:
-    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
-    sizing = parameters.choose(
-        fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
-    )
-    if sizing.name == "fingerprint_bits" and sizing.value not in FINGERPRINT_BITS:
-        raise ValueError(
-            f"fingerprint_bits of a {parameters.family} filter is 8 or 16, not {sizing.value}"
-        )
-    return sizing
-
-
-def fingerprint_bits_for(sizing: SizingParameter, slots_per_key: float) -> int:
-    """8 or 16 bits: the fewest that grant a rate, or the most that stay within a size."""
-    if sizing.name == "fingerprint_bits":
-        return int(sizing.value)
-    if sizing.name == "bits_per_key":
-        return 16 if sizing.value >= 16 * slots_per_key else 8
-    return 8 if sizing.value >= 2**-8 else 16
 
 
 def shard_count(num_keys: int, keys_per_shard: int) -> int:
@@ -119,7 +126,7 @@ def shard_count(num_keys: int, keys_per_shard: int) -> int:
 
 
 def payload_bytes(size: Size[G], row_bytes: int) -> int:
-    """Directory and fingerprints."""
+    """The bytes of the directory, whose rows have so many, and of all fingerprints."""
     return size.shards * (row_bytes + size.geometry.slots * size.fingerprint_bits // 8)
 
 

@@ -45,6 +45,17 @@ class SizingParameters:
         low, high = self.ranges[name]
         return SizingParameter(name, check(f"{name} of a {self.family} filter", value, low, high))
 
+    def check_bloom(
+        self,
+        *,
+        bits_per_key: float | None = None,
+        fpr: float | None = None,
+        num_probes: int | None = None,
+    ) -> SizingParameter:
+        """The one sizing parameter that these arguments give, or TypeError or ValueError."""
+        self.check_probes(num_probes)
+        return self.choose(bits_per_key=bits_per_key, fpr=fpr)
+
     def check_probes(self, num_probes: int | None) -> None:
         """Refuse a ``num_probes`` outside 1 to this family's most."""
         if num_probes is not None:

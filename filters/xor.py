@@ -38,7 +38,9 @@ MAX_KEYS_IN_SHARD = 1 << 19
 SLOTS_PER_KEY = 1.23
 MORE_SLOTS = 32
 
-SIZING_PARAMETERS = peeled.sizing_parameters(FAMILY, least_bits_per_key=9.84)
+SIZING_PARAMETERS = peeled.sizing_parameters(
+    FAMILY, slots_per_key=SLOTS_PER_KEY, least_bits_per_key=9.84
+)
 
 _SHARD = struct.Struct("<QL")
 SHARD_BYTES = _SHARD.size
@@ -60,19 +62,8 @@ class Geometry:
         return Geometry(self.block_length + 1 + self.block_length // 32)
 
 
-def check(
-    *,
-    fingerprint_bits: int | None = None,
-    bits_per_key: float | None = None,
-    fpr: float | None = None,
-) -> SizingParameter:
-    """The one sizing parameter that these arguments give, or TypeError or ValueError."""
-    return peeled.check(SIZING_PARAMETERS, fingerprint_bits, bits_per_key, fpr)
-
-
-def fingerprint_bits_for(sizing: SizingParameter) -> int:
-    """8 or 16 bits: the fewest that grant a rate, or the most that stay within a size."""
-    return peeled.fingerprint_bits_for(sizing, SLOTS_PER_KEY)
+check = SIZING_PARAMETERS.check
+fingerprint_bits_for = SIZING_PARAMETERS.fingerprint_bits_for
 
 
 def shard_count(num_keys: int) -> int:
@@ -92,7 +83,7 @@ def size_of(num_keys: int, sizing: SizingParameter) -> Size[Geometry]:
 
 
 def payload_bytes(size: Size[Geometry]) -> int:
-    """Directory and fingerprints."""
+    """The bytes of the directory and of all fingerprints."""
     return peeled.payload_bytes(size, SHARD_BYTES)
 
 
