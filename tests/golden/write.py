@@ -1,7 +1,8 @@
-"""Write the golden files of a kernel, or of the engine: ``python -m tests.golden.write python``.
+"""Write the golden files of filters or of the engine: ``python -m tests.golden.write filters``.
 
 What is once written stays: a file that exists is never written again, because it stands for the
-files that users have on their disks.
+files that users have on their disks. Both kernels read these files, and write a filter's again to
+the byte. A block's salt is drawn when it is written, so of some families there is a second one.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import policies
+from filters import kernels
 from filters.families import FAMILIES
+from tests.filters.cases import class_of
 
 HERE = Path(__file__).parent
+FILES, MANIFEST = HERE / "filters", HERE / "filters.json"
 SEED, SALT = 0x5EED_5EED_5EED_5EED, 0x5A17_5A17_5A17_5A17
 
 PRESENT = [b"golden-%d" % i for i in range(150)] + [b"", b"\xff" * 300]
@@ -36,11 +41,10 @@ SIZING_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-def build(kernel: str, family: str) -> Any:
+def build(kernel: ModuleType, family: str) -> Any:
     """The filter whose bytes are kept."""
-    cls = FAMILIES[family].filter_class(kernel)
     secrets = {"seed": SEED, "salt": SALT} if FAMILIES[family].is_salted else {}
-    return cls.build(PRESENT, **SIZING_PARAMETERS[family], **secrets)
+    return class_of(kernel, family).build(PRESENT, **SIZING_PARAMETERS[family], **secrets)
 
 
 def answers(reader: Any) -> str:
@@ -49,38 +53,39 @@ def answers(reader: Any) -> str:
     return f"{int(bits, 2):0{len(bits) // 4}x}"
 
 
-def record(kernel: str, family: str) -> dict[str, Any]:
+def record(family: str) -> dict[str, Any]:
     """Write one family's filter, and block if it has any; what is to be remembered about them."""
-    folder = HERE / kernel
-    folder.mkdir(exist_ok=True)
-    built = build(kernel, family)
-    (folder / f"{family}.filter").write_bytes(built.to_bytes())
-    remembered = {"size": SIZING_PARAMETERS[family], "filter": answers(built)}
-    if not FAMILIES[family].policy:
-        return remembered
-    policy = policies.create(family, **SIZING_PARAMETERS[family]).with_seed(SEED)
-    payload = policy.create_filter(PRESENT)
-    assert payload is not None
-    block = policies.encode_block(policy, payload, num_keys=len(PRESENT))
-    (folder / f"{family}.block").write_bytes(block)
-    return {**remembered, "block": answers(policies.open_block(block))}
+    FILES.mkdir(exist_ok=True)
+    size = SIZING_PARAMETERS[family]
+    built = build(kernels.load("python"), family)
+    (FILES / f"{family}.filter").write_bytes(built.to_bytes())
+    blocks = {}
+    if FAMILIES[family].policy:
+        policy = policies.create(family, **size).with_seed(SEED)
+        payload = policy.create_filter(PRESENT)
+        assert payload is not None
+        block = policies.encode_block(policy, payload, num_keys=len(PRESENT))
+        (FILES / f"{family}.block").write_bytes(block)
+        blocks[f"{family}.block"] = answers(policies.open_block(block))
+    return {"size": size, "filter": answers(built), "blocks": blocks}
 
 
 def main() -> None:
-    """Write what is missing for the named kernel, or for ``engine``."""
-    [kernel] = sys.argv[1:]
-    if kernel == "engine":
+    """Write what is missing of the filters, or of the engine."""
+    [what] = sys.argv[1:]
+    if what == "engine":
         from tests.golden import write_engine  # which needs all that the engine does
 
         write_engine.main()
         return
-    manifest = HERE / f"{kernel}.json"
-    known = json.loads(manifest.read_text()) if manifest.exists() else {}
+    if what != "filters":
+        raise SystemExit(f"there are golden files of filters and of the engine, none of {what}")
+    known = json.loads(MANIFEST.read_text()) if MANIFEST.exists() else {}
     for family in SIZING_PARAMETERS:
         if family not in known:
-            known[family] = record(kernel, family)
-            print(f"wrote {kernel}/{family}")
-    manifest.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+            known[family] = record(family)
+            print(f"wrote the golden files of {family}")
+    MANIFEST.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
