@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,6 @@ from filters.family import Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from typing_extensions import Buffer
 
 FAMILY = "bumped-ribbon"
@@ -234,7 +233,7 @@ def _columns_for_rate(fpr: float, layers: Sequence[Layer]) -> Columns:
 
 
 def _chances(layers: Sequence[Layer]) -> Iterator[float]:
-    """For each layer, how likely a stranger is to come to any one of its starts."""
+    """For each layer, how likely an absent key is to come to any one of its starts."""
     arriving = 1.0
     for layer in layers:
         yield arriving / layer.starts
@@ -253,9 +252,9 @@ def _blocks_that_keep(layer: Layer, wanted: float) -> int:
 
 
 def expected_fpr(layers: Sequence[Layer], columns: Columns) -> float:
-    """The share of strangers that the columns answer "maybe" to.
+    """The share of absent keys that the columns answer "maybe" to.
 
-    Those that are bumped all the way meet with hashes of 64 bits, and pass as good as never.
+    A key that every layer bumps is compared with whole 64-bit hashes, and hardly ever passes.
     """
     narrow = sum(layer.blocks for layer in layers) - columns.wide_blocks
     rate = 0.0

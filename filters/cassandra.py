@@ -164,7 +164,7 @@ def specification(fp_chance: float) -> tuple[int, int]:
     """Cassandra's probes and buckets per key for a rate from the lowest of its table to below 1."""
     if fp_chance >= RATES[2][1]:
         # Cassandra hands the probes of two buckets over as the number of buckets, and has kept to
-        # that: two probes into one bucket per key, which three strangers in four pass.
+        # that: two probes into one bucket per key, which three absent keys in four pass.
         return 2, BEST_PROBES[2]
     buckets = 2
     while RATES[buckets][BEST_PROBES[buckets]] > fp_chance:

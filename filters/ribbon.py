@@ -163,7 +163,7 @@ def _bloom(num_keys: int, bits_per_key: float, adaptive: bool) -> rocksdb.Geomet
 
 
 def _one_in(bits_per_key: float) -> float:
-    """One in how many strangers passes RocksDB's Bloom filter of this size, by its own estimate."""
+    """One in how many absent keys passes RocksDB's Bloom filter of this size: its own estimate."""
     probes = rocksdb.choose_num_probes(rocksdb.millibits(bits_per_key))
     keys = rocksdb.LINE_BITS / bits_per_key
     crowded, sparse = (
@@ -234,7 +234,7 @@ def predicted_fpr(num_keys: float, geometry: Geometry | rocksdb.Geometry) -> flo
 
 
 def fpr(geometry: Geometry) -> float:
-    """The share of strangers that meet their bits in all columns of the block they start in."""
+    """The share of absent keys whose equations hold in all columns of the block they start in."""
     narrow = min(geometry.starts, geometry.narrow_blocks * BLOCK_SLOTS) / geometry.starts
     return narrow * 2.0 ** (1 - geometry.columns) + (1 - narrow) * 2.0**-geometry.columns
 

@@ -51,8 +51,8 @@ MIN_BUILT_CAPACITY = 64
 #
 #   tightening   built   2   4   8  12  16          A low one costs every slice that follows, a high
 #        0.5      11.0  19  23  32  40  49          one the first. This one is never far from the
-#        0.8      12.9  20  21  24  27  30          best; probing takes as long with any, since a
-#        0.85     13.5  20  21  24  26  28          stranger is denied by two probes a slice.
+#        0.8      12.9  20  21  24  27  30          best; probing takes as long with any, since
+#        0.85     13.5  20  21  24  26  28          an absent key is denied by two probes a slice.
 #        0.9      14.4  21  22  24  25  27
 DEFAULT_TIGHTENING = 0.85
 

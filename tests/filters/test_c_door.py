@@ -168,11 +168,11 @@ def test_keys_of_every_length_pass_the_door(case: Case, rng: random.Random) -> N
     """Zeros within a key end nothing."""
     keys = [rng.randbytes(length) for length in range(301)]
     keys += [bytes(length) for length in range(301)]
-    strangers = [rng.randbytes(length) for length in range(301)] + [b"\xff" * 77]
+    absent = [rng.randbytes(length) for length in range(301)] + [b"\xff" * 77]
     built = case.build(twins()[1], keys, **secrets(case))
     door = opened(built)
     assert [door.ask(key) for key in keys] == [1] * len(keys)
-    assert_answers_alike(built, keys + strangers)
+    assert_answers_alike(built, keys + absent)
     memory = ctypes.create_string_buffer(b"before" + keys[250] + b"behind")
     at = ctypes.cast(ctypes.addressof(memory) + 6, ctypes.c_char_p)
     assert door.struct.probe(door.struct.self, at, 250) == 1
@@ -370,15 +370,15 @@ def test_the_header_agrees_with_this_test(library: Any) -> None:
 @every_family
 def test_plain_c_asks_through_the_pointer(case: Case, library: Any, rng: random.Random) -> None:
     native: ModuleType = twins()[1]
-    keys, strangers = random_keys(rng, 500, length=11), random_keys(rng, 500, length=11)
+    keys, absent = random_keys(rng, 500, length=11), random_keys(rng, 500, length=11)
     built = case.build(native, keys, **secrets(case))
     capsule = built.__lsm_probe__()
     door = pointer_in(capsule, NAME)
     assert library.is_current(door) == 1
     assert library.count_maybe(door, b"".join(keys), 11, 500) == 500
-    expected = sum(built.might_contain_many(strangers))
-    assert library.count_maybe(door, b"".join(strangers), 11, 500) == expected
-    digests = [Door(capsule).digest(key) for key in keys + strangers]
+    expected = sum(built.might_contain_many(absent))
+    assert library.count_maybe(door, b"".join(absent), 11, 500) == expected
+    digests = [Door(capsule).digest(key) for key in keys + absent]
     passed = 1000 if case.family == "cassandra" else 500 + expected
     assert sum(library.ask_digest(door, digest) for digest in digests) == passed
     assert library.count_maybe(door, b"", 0, 3) == 3 * built.might_contain(b"")

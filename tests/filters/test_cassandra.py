@@ -129,7 +129,7 @@ def test_a_version_says_order_and_layout(version: str) -> None:
 def test_a_filter_survives_every_version_of_its_order(
     kernel: ModuleType, version: str, count: int, rng: random.Random
 ) -> None:
-    keys, strangers = random_keys(rng, count), random_keys(rng, 500, length=9)
+    keys, absent = random_keys(rng, count), random_keys(rng, 500, length=9)
     built = build(kernel, keys)
     if version in OLD_ORDER:
         with pytest.raises(ValueError, match=f"new hash order.*not {version!r}"):
@@ -140,7 +140,7 @@ def test_a_filter_survives_every_version_of_its_order(
     again = read(kernel, built.to_bytes(sstable_version=version), version)
     assert again == built
     assert again.to_bytes(sstable_version=version) == built.to_bytes(sstable_version=version)
-    assert again.might_contain_many(keys + strangers) == built.might_contain_many(keys + strangers)
+    assert again.might_contain_many(keys + absent) == built.might_contain_many(keys + absent)
     assert (again.fill, again.num_bits, again.num_probes) == (
         built.fill,
         built.num_bits,
@@ -175,7 +175,7 @@ def test_an_independent_reader_agrees(
     assert all(built.might_contain_many(keys))
     written = built.to_bytes(sstable_version="me" if version in OLD_LAYOUT else "na")
     found, reader = read(kernel, written, version), Reader(written, version)
-    asked = keys + [b"stranger%d" % number for number in range(30)]
+    asked = keys + [b"absent%d" % number for number in range(30)]
     assert found.might_contain_many(asked) == [reader.answer(key) for key in asked]
 
 
@@ -380,7 +380,7 @@ def test_every_truncation_is_noticed_but_that_to_nothing(kernel: ModuleType) -> 
     for length in range(1, len(data)):
         with pytest.raises(CorruptFilterError):
             read(kernel, data[:length])
-    assert read(kernel, b"").might_contain(b"stranger")
+    assert read(kernel, b"").might_contain(b"absent")
 
 
 def test_a_lost_bit_is_noticed_where_there_is_a_checksum(kernel: ModuleType) -> None:
@@ -440,7 +440,7 @@ def test_any_bytes_are_refused_by_both_or_read_alike(
 # ---- rates ----
 
 needs_speed = pytest.mark.skipif(
-    "native" not in kernels.available(), reason="it takes many strangers"
+    "native" not in kernels.available(), reason="it takes many absent keys"
 )
 
 
@@ -459,11 +459,11 @@ def test_many_keys_pass_as_expected(
     """Numbers in sequence like any other keys."""
     native, count = kernels.load("native"), 30_000
     if sequential:
-        keys, strangers = numbers(0, count), numbers(count, count + trials)
+        keys, absent = numbers(0, count), numbers(count, count + trials)
     else:
-        keys, strangers = random_keys(rng, count), random_keys(rng, trials, length=17)
+        keys, absent = random_keys(rng, count), random_keys(rng, trials, length=17)
     built = build(native, keys, fp_chance=fp_chance)
-    measured = sum(built.might_contain_many(packed(strangers))) / trials
+    measured = sum(built.might_contain_many(packed(absent))) / trials
     error = max(4 * math.sqrt(measured * (1 - measured) / trials), 0.02 * measured)
     assert measured == pytest.approx(built.expected_fpr, abs=error)
     predicted = sizing.fpr("cassandra", n=count, fp_chance=fp_chance)

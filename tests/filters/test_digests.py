@@ -241,8 +241,8 @@ def test_count_missing_counts_exactly_the_denied(
     keys = random_keys(rng, min(count, 3000))
     built = case.build(kernel, keys, **secrets(case))
     assert built.count_missing(collection(kernel, case, keys)) == 0
-    strangers = random_keys(rng, count, length=11)
-    asked = rng.sample(keys + strangers, len(keys + strangers))
+    absent = random_keys(rng, count, length=11)
+    asked = rng.sample(keys + absent, len(keys + absent))
     denied = len(asked) - sum(built.might_contain_many(asked))
     assert built.count_missing(collection(kernel, case, asked)) == denied
     assert count < 63 or denied > 0.8 * count
@@ -323,9 +323,9 @@ def test_legacy_filters_are_asked_for_digests_of_their_own_hash(rng: random.Rand
     digests.add_many(keys)
     digests.add_digest(rocksdb_hash(keys[0]))
     assert read.count_missing(digests) == 0
-    strangers = random_keys(rng, 500, length=5)
-    digests.add_many(strangers)
-    assert read.count_missing(digests) == 500 - sum(read.might_contain_many(strangers))
+    absent = random_keys(rng, 500, length=5)
+    digests.add_many(absent)
+    assert read.count_missing(digests) == 500 - sum(read.might_contain_many(absent))
     with pytest.raises(ValueError, match="rocksdb-32 digests, and this family takes xxph3-64"):
         kernel.RocksDBBloomFilter.build(digests)
 

@@ -88,13 +88,13 @@ def test_the_independent_reader_answers_as_the_code_does(
     kernel: ModuleType, rng: random.Random, family: str, sizes: dict[str, Any], count: int
 ) -> None:
     keys = random_keys(rng, count)
-    strangers = random_keys(rng, 1500)
+    absent = random_keys(rng, 1500)
     real = build(kernel, family, keys, **sizes)
     reader = independent_reader.read(real.to_bytes())
     assert reader.frame.family == family
     assert reader.frame.num_keys == real.num_keys
     assert all(reader.answer(key) for key in keys)
-    assert [reader.answer(key) for key in strangers] == real.might_contain_many(strangers)
+    assert [reader.answer(key) for key in absent] == real.might_contain_many(absent)
 
 
 @pytest.mark.parametrize(("family", "sizes"), SIZING_PARAMETERS)
@@ -103,10 +103,10 @@ def test_both_answer_no_to_everything_in_an_empty_set(
 ) -> None:
     real = build(kernel, family, [], **sizes)
     reader = independent_reader.read(real.to_bytes())
-    strangers = random_keys(rng, 1000)
+    absent = random_keys(rng, 1000)
     assert reader.frame.num_keys == 0
-    assert not any(reader.answer(key) for key in strangers)
-    assert not any(real.might_contain_many(strangers))
+    assert not any(reader.answer(key) for key in absent)
+    assert not any(real.might_contain_many(absent))
 
 
 @pytest.mark.parametrize("family", ["classic", "counting", "cuckoo", "blocked", "scalable"])

@@ -90,7 +90,7 @@ def test_every_place_that_hashes_a_key_hashes_it_right(case: Case, rng: random.R
         salt = {"salt": SALT} if case.salted else {}
         numbers = [oracle(case, seed)(key) for key in keys]
         true = case.build(native, collected(native, case, seed, numbers), **salt)
-        # Some strangers, so that "yes" means something.
+        # Some absent keys, so that "yes" means something.
         shifted = [number ^ 1 << 31 for number in numbers[:200]]
         assert true.count_missing(collected(native, case, seed, shifted)) > 190
         assert wrong_lengths(keys, [true.might_contain(key) for key in keys]) == []
@@ -163,8 +163,8 @@ def test_legacy_filters_hash_by_the_hash_of_their_day(rng: random.Random) -> Non
     assert wrong_lengths(keys, [read.might_contain(key) for key in keys]) == []
     assert wrong_lengths(keys, read.might_contain_many(keys)) == []
     assert wrong_lengths(keys, read.might_contain_many(packed(keys))) == []
-    strangers = [rng.randbytes(length) for length in range(4, 601)]
-    assert sum(read.might_contain_many(strangers)) < 30
+    absent = [rng.randbytes(length) for length in range(4, 601)]
+    assert sum(read.might_contain_many(absent)) < 30
     # LevelDB's hash is another one wherever the last one to three bytes are above 127.
     other = [b"\xff" * length for length in range(1, 600) if length % 4]
     assert all(leveldb_hash(key) != rocksdb_hash(key) for key in other)

@@ -154,7 +154,7 @@ def test_every_level_builds_and_answers_alike(
     """Many lines, half full, so that a wrong bit anywhere shows."""
     python, _ = twins()
     keys = random_keys(rng, 300)
-    strangers = random_keys(rng, 700, length=9)
+    absent = random_keys(rng, 700, length=9)
     sizes = {"bits_per_key": 1.6 * num_probes, "num_probes": num_probes}
     cases = [
         Case("blocked", sizes),
@@ -163,14 +163,14 @@ def test_every_level_builds_and_answers_alike(
     for case in cases[: 2 if num_probes <= 30 else 1]:
         name = case.class_name
         reference = case.build(python, keys, **secrets(case))
-        expected = reference.might_contain_many(strangers)
+        expected = reference.might_contain_many(absent)
         for level in simd.available():
             simd.use(level)
             built = case.build(native, keys, **secrets(case))
             assert built.to_bytes() == reference.to_bytes(), (name, level)
             assert built.num_keys == reference.num_keys
-            assert built.might_contain_many(strangers) == expected, (name, level)
-            assert [built.might_contain(key) for key in strangers] == expected, (name, level)
+            assert built.might_contain_many(absent) == expected, (name, level)
+            assert [built.might_contain(key) for key in absent] == expected, (name, level)
             viewed = case.cls(native).from_bytes(built.to_bytes())
             assert viewed.might_contain_many(keys) == [True] * 300
 
@@ -450,9 +450,9 @@ def test_a_removal_that_finds_nothing_copies_nothing(native: ModuleType, case: C
         return
     data = bytearray(built.to_bytes())
     viewed = case.cls(native).from_bytes(memoryview(data).toreadonly())
-    strangers = [key for key in OTHERS if not viewed.might_contain(key)][:50]
-    assert strangers
-    assert [viewed.remove(key) for key in strangers] == [False] * len(strangers)
+    absent = [key for key in OTHERS if not viewed.might_contain(key)][:50]
+    assert absent
+    assert [viewed.remove(key) for key in absent] == [False] * len(absent)
     with pytest.raises(BufferError):
         data.clear()
 

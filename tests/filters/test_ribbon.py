@@ -87,14 +87,14 @@ def test_filters_of_many_keys_that_rocksdb_writes_now(
 def test_either_class_reads_what_the_other_one_builds(
     kernel: ModuleType, rng: random.Random
 ) -> None:
-    keys, strangers = random_keys(rng, 2000), random_keys(rng, 2000, length=17)
+    keys, absent = random_keys(rng, 2000), random_keys(rng, 2000, length=17)
     classes = (kernel.RocksDBRibbonFilter, kernel.RocksDBBloomFilter)
     for builder, reader in (classes, classes[::-1]):
         built = builder.build(keys)
         read = reader.from_bytes(built.to_bytes())
         assert (read.form, read.expected_fpr) == (built.form, built.expected_fpr)
         assert all(read.might_contain_many(keys))
-        assert read.might_contain_many(strangers) == built.might_contain_many(strangers)
+        assert read.might_contain_many(absent) == built.might_contain_many(absent)
         assert read != built  # They are of two families.
 
 

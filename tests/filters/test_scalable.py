@@ -100,11 +100,11 @@ def test_a_false_positive_of_one_slice_is_nothing_special_to_another(
     grown.add_many(random_keys(rng, 2000))
     data = grown.to_bytes()
     slices = slices_of(data)
-    strangers = [rng.getrandbits(64) for _ in range(30_000)]
-    passed = sum(map(grown.might_contain_digest, strangers)) / len(strangers)
+    absent = [rng.getrandbits(64) for _ in range(30_000)]
+    passed = sum(map(grown.might_contain_digest, absent)) / len(absent)
     denied = math.prod(1 - (used / bits) ** probes for bits, probes, used in slices)
     assert grown.expected_fpr == pytest.approx(1 - denied)
-    assert passed == pytest.approx(1 - denied, abs=4 * math.sqrt(denied / len(strangers)))
+    assert passed == pytest.approx(1 - denied, abs=4 * math.sqrt(denied / len(absent)))
 
 
 # ---- the keys ----
@@ -138,8 +138,8 @@ def test_what_is_there_already_takes_no_room(kernel: ModuleType, rng: random.Ran
     for form in (list, tuple, iter):
         grown.add_many(form(keys * 3))
     assert grown.to_bytes() == before
-    strangers = (rng.randbytes(20) for _ in range(10_000))
-    taken_for_known = next(key for key in strangers if grown.might_contain(key))
+    absent = (rng.randbytes(20) for _ in range(10_000))
+    taken_for_known = next(key for key in absent if grown.might_contain(key))
     assert grown.add(taken_for_known) is False
     assert grown.to_bytes() == before
 

@@ -50,7 +50,7 @@ from tests.interpreter import fresh
 pytestmark = needs_native
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
-STRANGERS = [b"stranger%d" % i for i in range(40)]
+ABSENT = [b"absent%d" % i for i in range(40)]
 NUMBERS64 = st.one_of(st.sampled_from([0, 1, 2**63, 2**64 - 1]), st.integers(0, 2**64 - 1))
 
 
@@ -130,18 +130,18 @@ def test_twins_build_the_same_filter(case: Case, keys: list[Any], seed: int, sal
     given_numbers = secrets(case, seed, salt)
     one, two = (case.build(kernel, keys, **given_numbers) for kernel in (python, native))
     assert all(answers(two, keys))
-    assert_alike(one, two, STRANGERS + keys, measure=case.family not in ("leveldb", "cassandra"))
+    assert_alike(one, two, ABSENT + keys, measure=case.family not in ("leveldb", "cassandra"))
 
 
 @every_case
 def test_an_empty_filter_denies_everything(case: Case, rng: random.Random) -> None:
-    """Also a fuse filter, whose empty slots would pass one stranger in 256."""
-    strangers = random_keys(rng, 3000)
+    """Also a fuse filter, whose empty slots would pass one absent key in 256."""
+    absent = random_keys(rng, 3000)
     for kernel in twins():
         built = case.build(kernel, [], **secrets(case))
         for empty in (built, case.cls(kernel).from_bytes(built.to_bytes())):
-            assert not any(empty.might_contain_many(strangers))
-            assert not any(empty.might_contain(key) for key in strangers)
+            assert not any(empty.might_contain_many(absent))
+            assert not any(empty.might_contain(key) for key in absent)
             if case.salted:
                 assert not any(empty.might_contain_digest(rng.getrandbits(64)) for _ in range(3000))
 
@@ -164,8 +164,8 @@ def test_twins_build_the_same_filter_of_many_keys(case: Case, rng: random.Random
     else:
         assert two.num_keys == (65_935 if case.family == "leveldb" else 65_535)
     assert all(two.might_contain_many(keys))
-    strangers = random_keys(rng, 1000, length=9)
-    assert two.might_contain_many(strangers) == one.might_contain_many(strangers)
+    absent = random_keys(rng, 1000, length=9)
+    assert two.might_contain_many(absent) == one.might_contain_many(absent)
 
 
 @pytest.mark.parametrize("count", [1, 2, 300, 3000])
@@ -232,7 +232,7 @@ def test_twins_cut_shards_alike(
     )
     # The compiled one cuts before it has found out about repeats, and then once more.
     assert two.num_shards == one.num_shards == 8
-    assert_alike(one, two, STRANGERS + keys[:300])
+    assert_alike(one, two, ABSENT + keys[:300])
 
 
 @pytest.mark.parametrize("fingerprint_bits", [6, 12, 16, 17, 32])
@@ -248,7 +248,7 @@ def test_twins_grow_a_cuckoo_table_that_is_too_full_alike(
     )
     if count == 2000:  # All slots of a small table can be filled by luck.
         assert two.num_buckets > count // cuckoo.SLOTS
-    assert_alike(one, two, STRANGERS + keys)
+    assert_alike(one, two, ABSENT + keys)
 
 
 @pytest.mark.parametrize("fingerprint_bits", range(6, 33))
@@ -311,7 +311,7 @@ def test_any_bytes_are_the_same_leveldb_filter(
 ) -> None:
     for body in (data, fill * len(data)):
         assert_read_alike("LevelDBBloomFilter", body, keys)
-        assert_read_alike("LevelDBBloomFilter", body + bytes([num_probes]), keys + STRANGERS)
+        assert_read_alike("LevelDBBloomFilter", body + bytes([num_probes]), keys + ABSENT)
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 8, (1 << 29) - 1])
@@ -359,7 +359,7 @@ def test_any_bytes_are_the_same_rocksdb_filter(
     body: bytes, fill: bytes | None, tail: bytes, keys: list[bytes]
 ) -> None:
     body = body if fill is None else fill * len(body)
-    assert_read_alike("RocksDBBloomFilter", body + tail, keys + STRANGERS)
+    assert_read_alike("RocksDBBloomFilter", body + tail, keys + ABSENT)
     assert_read_alike("RocksDBBloomFilter", body, keys)
 
 
@@ -367,7 +367,7 @@ def test_any_bytes_are_the_same_rocksdb_filter(
 def test_twins_take_every_trailer_alike(payload: bytes, trailer: bytes, form: str) -> None:
     for body in (payload, b"\xff" * len(payload)):
         one, two = (kernel.RocksDBBloomFilter.from_bytes(body + trailer) for kernel in twins())
-        assert_alike(one, two, STRANGERS)
+        assert_alike(one, two, ABSENT)
         assert two.form.startswith(form)
 
 
@@ -379,7 +379,7 @@ def test_legacy_lines_of_any_width_are_read_alike(line_bytes: int, rng: random.R
         one, two = (kernel.RocksDBBloomFilter.from_bytes(data) for kernel in twins())
         assert two.form == "legacy"
         assert all(answers(two, keys))
-        assert_alike(one, two, keys + STRANGERS, measure=False)
+        assert_alike(one, two, keys + ABSENT, measure=False)
 
 
 # ---- grown by the same steps ----
@@ -925,7 +925,7 @@ def test_compiled_classes_are_not_made_by_calling_them(name: str) -> None:
 def test_what_was_never_built_says_maybe(case: Case) -> None:
     cls = case.cls(twins()[1])
     hollow = cls.__new__(cls)
-    keys = [b"", b"key", b"x" * 300, *STRANGERS * 5]
+    keys = [b"", b"key", b"x" * 300, *ABSENT * 5]
     assert hollow.might_contain(b"key") is True
     assert hollow.might_contain_many(keys) == [True] * len(keys)
     assert hollow.might_contain_many(packed(keys)) == [True] * len(keys)

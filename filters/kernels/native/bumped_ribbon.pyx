@@ -101,7 +101,7 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
 cdef inline void prefetch(const Ribbon *ribbon, uint64_t value) noexcept nogil:
     """Ask for the first columns of both blocks in the first layer, which nearly all keys are in.
 
-    Strangers hardly ever need more than eight columns, and for keys the others follow on these.
+    An absent key hardly ever reads more than eight columns; a present one reads on from there.
     """
     cdef uint64_t block = lsm_reduce(value, ribbon.layers[0].starts) // BLOCK_SLOTS
     cdef const uint8_t *here = words_of(ribbon, block)

@@ -25,7 +25,7 @@ LSM_INLINE uint32_t lsm_column(const lsm_slots *slots, uint32_t column) {
                                 (lsm_load64(slots->behind + 8 * column) & slots->high));
 }
 
-/* Four columns at once: a stranger gets farther once in sixteen times, which is foreseen. */
+/* Four columns at once: an absent key gets farther once in sixteen, which is predicted. */
 static inline int lsm_agree_portable(const lsm_slots *slots, uint32_t columns, uint32_t expected) {
     uint32_t column = 0, wrong = 0;
     for (; column + 4 <= columns; column += 4) {

@@ -305,7 +305,7 @@ cdef class CuckooFilter(GrowingFilter):
 
     @property
     def expected_fpr(self):
-        """The chance that a stranger's fingerprint is among those in its two buckets."""
+        """The chance that an absent key's fingerprint is among those in its two buckets."""
         return cuckoo.predicted_fpr(self._num_keys, self._geometry)
 
     cdef int point(self) except -1:

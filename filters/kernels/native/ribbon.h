@@ -2,7 +2,7 @@
  *
  * A segment is one column of a block: 16 bytes, of which a row takes some from where it starts and
  * the rest from the same column of the next block. All columns are looked at before one is judged:
- * a branch after each would be mispredicted for half of the strangers.
+ * a branch after each would be mispredicted for half of the absent keys.
  */
 #ifndef LSM_RIBBON_H
 #define LSM_RIBBON_H

@@ -19,7 +19,7 @@ from filters.sizing_parameters import check_like, checked_capacity
 
 cdef enum:
     AHEAD = 16        # keys whose bits are asked for before the first of them is set
-    FIRST_PROBES = 3  # which deny seven strangers in eight, and are looked at without branches
+    FIRST_PROBES = 3  # which deny seven absent keys in eight, and are looked at without branches
     LARGE_SLICES = 5  # those that lie outside of the processor's caches, where any do
 
 if MOST_SLICES != scalable.MAX_SLICES:
@@ -40,8 +40,8 @@ cdef inline int may_have(const Cells *slice, uint64_t mixed) noexcept nogil:
 cdef inline int holds(const Chain *chain, uint64_t digest) noexcept nogil:
     """Whether any slice has it, the newest first: that has half of all keys.
 
-    A stranger is denied by each of them, so what the larger ones are looked at for first is asked
-    for at once.
+    An absent key is denied by each of them, so the line that the first probe of each larger one
+    reads is prefetched at once.
     """
     cdef Py_ssize_t i
     cdef const Cells *slice
@@ -273,7 +273,7 @@ cdef class ScalableBloomFilter(SeededFilter):
 
     @property
     def expected_fpr(self):
-        """The chance that any slice passes a stranger, fill^num_probes each."""
+        """The chance that any slice passes an absent key, fill^num_probes each."""
         return self._fill_and_fpr()[1]
 
     cdef tuple _fill_and_fpr(self):

@@ -143,7 +143,7 @@ class CuckooFilter(GrowingFilter):
 
     @property
     def expected_fpr(self) -> float:
-        """The chance that a stranger's fingerprint is among those in its two buckets."""
+        """The chance that an absent key's fingerprint is among those in its two buckets."""
         return cuckoo.predicted_fpr(self._num_keys, self._geometry)
 
     def _locate(self, mixed: int) -> tuple[int, int]:

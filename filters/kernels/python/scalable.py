@@ -160,7 +160,7 @@ class ScalableBloomFilter(SeededFilter):
 
     @property
     def expected_fpr(self) -> float:
-        """The chance that any slice passes a stranger, fill^num_probes each."""
+        """The chance that any slice passes an absent key, fill^num_probes each."""
         return self._fill_and_fpr()[1]
 
     @property
