@@ -150,6 +150,7 @@ RECORD = Family(
     plan=size_of,
     payload_bytes=payload_bytes,
     predicted_fpr=peeled.predicted_fpr,
+    only={"fingerprint_bits": peeled.FINGERPRINT_BITS},
     examples=({"fingerprint_bits": 16}, {"bits_per_key": 9}, {"fpr": 0.001}),
     purpose="large sets that never change",
     strength="near the bound at rates of 1/256 and 1/65536, three cache lines",

@@ -67,6 +67,10 @@ class Family:
     """How many keys a filter holds, as its fill suggests; as it says where it keeps count."""
     overhead: int = OVERHEAD
     """The bytes that are stored beside the payload."""
+    only: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    """The sizing parameters that take a few values of their range, and these values."""
+    samples: bool = False
+    """Whether every filter measures its rate on itself, since its fill does not tell it."""
     examples: tuple[Mapping[str, Any], ...]
     """Parameters that show its range; tests and benchmarks take them beside the default."""
 

@@ -257,6 +257,7 @@ RECORD = Family(
     predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
     estimate_num_keys=_estimate_num_keys,
     overhead=1,  # the number of probes
+    samples=True,
     examples=({"bits_per_key": 1}, {"bits_per_key": 20}, {"fpr": 0.02}),
     purpose="LevelDB's own files",
     strength=NO_SECRET,

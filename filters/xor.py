@@ -130,6 +130,7 @@ RECORD = Family(
     plan=size_of,
     payload_bytes=payload_bytes,
     predicted_fpr=peeled.predicted_fpr,
+    only={"fingerprint_bits": peeled.FINGERPRINT_BITS},
     examples=({"fingerprint_bits": 16}, {"bits_per_key": 10}),
     purpose="small sets that never change",
     strength="three cache lines; smaller than binary-fuse for few keys only",
