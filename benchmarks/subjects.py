@@ -8,17 +8,18 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import attrs
 
 from benchmarks.errors import WrongAnswersError
 from benchmarks.timing import fresh_answers
-from filters import PackedKeys
+from filters import PackedKeys, kernels
 from filters.families import FAMILIES
+from filters.family import Family
 
 BATCH = 4096
+LIVE = "-live"
 
 
 @attrs.frozen
@@ -76,9 +77,15 @@ class Subject:
     most_keys: int | None = None
 
 
-def ours(kernel: ModuleType, family: str) -> Subject:
-    """A family of this project's at its defaults, in one of its kernels."""
-    cls = getattr(kernel, FAMILIES[family].class_name)
+def as_programs_have_it(family: Family) -> str:
+    """What a family is called in a program, where its tables store something else."""
+    return family.name + LIVE if family.policy and not family.in_tables else family.name
+
+
+def ours(kernel: str, family: str) -> Subject:
+    """A family of this project's at its defaults; KernelUnavailableError without its kernel."""
+    kernels.load(kernel)
+    cls: Any = FAMILIES[family].filter_class(kernel)
     return Subject(
         family,
         cls.build,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,38 +20,39 @@ import policies
 from benchmarks import peers
 from benchmarks.errors import UnavailableError
 from benchmarks.filters.settings import Settings, policy_of
-from benchmarks.subjects import PICKLED, Storage, Subject, builtin_set, ours
-from filters import KERNEL, kernels
+from benchmarks.subjects import (
+    PICKLED,
+    Storage,
+    Subject,
+    as_programs_have_it,
+    builtin_set,
+    ours,
+)
+from filters import KERNEL, peeled
+from filters.families import FAMILIES
+from filters.family import Family
 from filters.sampling import error_of
 from policies import FilterPolicy
 from policies.builtin import FamilyPolicy, MaybeReader, NoFilterPolicy
 from policies.errors import cause
 
-# Filters whose bytes stand in a table as they are; all others stand in a block of ours.
-FOREIGN = ("leveldb", "rocksdb", "ribbon")
-
 # Sorting more keys than this, and loading them again, takes minutes.
 MOST_SORTED = 1_000_000
 
-# Whose readers measure their own rate.
-SAMPLED = ("leveldb",)
+# Beside families at their defaults: what one would take instead at two bytes a key, asked for by
+# the first of these that a family knows.
+LARGER_BITS, LARGER_BY = 16, ("fingerprint_bits", "bits_per_key")
 
-# Beside each policy at its default: what one would take instead at two bytes a key.
-LARGER = (
-    "blocked:bits_per_key=16",
-    "classic:bits_per_key=16",
-    "cuckoo:fingerprint_bits=16",
-    "binary-fuse:fingerprint_bits=16",
-    "xor:fingerprint_bits=16",
-    "bumped-ribbon:bits_per_key=16",
-)
-
+# What a family is swept over, by what it is sized by where nothing is asked for.
 SWEPT_BITS = (4, 6, 8, 10, 12, 14, 16, 20, 24)
-SWEPT_FINGERPRINTS = (6, 7, 8, 9, 10, 12, 14, 16, 18, 20)
 SWEPT_RATES = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
-SWEPT_BY_BITS = ("classic", "blocked", "rocksdb", "leveldb")
-SWEPT_BY_FINGERPRINTS = ("binary-fuse", "xor")  # of 8 or of 16 bits
-SWEPT_CHANCES = (0.2, 0.1, 0.02, 0.01, 0.001, 0.0001)
+SWEPT = {
+    "bits_per_key": SWEPT_BITS,
+    "counters_per_key": SWEPT_BITS,
+    "fingerprint_bits": (6, 7, 8, 9, 10, 12, 14, 16, 18, 20),
+    "fpr": SWEPT_RATES,
+    "fp_chance": (0.2, 0.1, 0.02, 0.01, 0.001, 0.0001),
+}
 
 
 @attrs.frozen
@@ -84,10 +85,11 @@ def installed() -> Iterator[Contender]:
     for name in policies.available():
         if name != NoFilterPolicy.name:
             yield by_name(name)
-    for spec in LARGER:
-        yield of_policy(policy_of(spec))
-    yield Contender("counting-live counters_per_key=10", counting_live)
-    yield Contender("scalable fpr=0.01", scalable)
+    for family in FAMILIES.values():
+        yield from _larger(family)
+    for family in FAMILIES.values():
+        if not family.policy or as_programs_have_it(family) != family.name:
+            yield of_program(family)
 
 
 def baselines() -> Iterator[Contender]:
@@ -106,25 +108,35 @@ def others() -> Iterator[Contender]:
         yield Contender(f"{name} {size}", make)
 
 
+def _larger(family: Family) -> Iterator[Contender]:
+    """A family at two bytes a key; none of those whose size is another engine's choice."""
+    known = [name for name in LARGER_BY if name in family.parameters.ranges]
+    if known and family.policy and family.in_tables and not family.foreign:
+        yield _quietly(family.name, **{known[0]: LARGER_BITS})
+
+
 def _sweep() -> Iterator[Contender]:
-    for family in SWEPT_BY_BITS:
-        for bits in SWEPT_BITS:
-            yield _quietly(family, bits_per_key=bits)
-    for bits in SWEPT_FINGERPRINTS:
-        yield _quietly("cuckoo", fingerprint_bits=bits)
-    for family in SWEPT_BY_FINGERPRINTS:
-        for bits in (8, 16):
-            yield _quietly(family, fingerprint_bits=bits)
-    for chance in SWEPT_CHANCES:
-        yield _quietly("cassandra", fp_chance=chance)
-    for rate in SWEPT_RATES:
-        yield _quietly("bumped-ribbon", fpr=rate)
+    for family in FAMILIES.values():
+        if family.policy:
+            for size in sizes_to_sweep(family):
+                yield _quietly(family.name, **size)
     for name, make in peers.BY_RATE.items():
         for rate in SWEPT_RATES:
             yield Contender(f"{name} fpr={rate:g}", partial(make, rate))
-    for bits in (8, 16):
+    for bits in peeled.FINGERPRINT_BITS:
         name = f"pyfusefilter fingerprint_bits={bits}"
         yield Contender(name, partial(peers.pyfusefilter, bits))
+
+
+def sizes_to_sweep(family: Family) -> list[Mapping[str, Any]]:
+    """What a family is swept over, within its range; its own examples where nothing is known."""
+    sizes = family.parameters
+    name = sizes.default.name
+    low, high = sizes.ranges[name]
+    values = family.only.get(name) or SWEPT.get(name)
+    if values is None:
+        return [each for each in family.examples if set(each) == {name}]
+    return [{name: value} for value in values if low <= value <= high]
 
 
 def by_name(name: str) -> Contender:
@@ -156,14 +168,14 @@ def subject_of(policy: FilterPolicy) -> Subject:
     """A policy as an engine uses it: it creates bytes, which go into a file and are opened."""
     if isinstance(policy, NoFilterPolicy):
         return no_filter()
-    raw = policy.name in FOREIGN
+    raw, samples = _stands_alone(policy.name), _samples(policy.name)
     return Subject(
         policy.name,
         partial(_created, policy),
         ask_batch="subject.might_contain_many(key)",
         takes_packed=isinstance(policy, FamilyPolicy),
         expected_fpr=_own_prediction,
-        expected_error=error_of if policy.name in SAMPLED else lambda expected: 0.0,
+        expected_error=error_of if samples else lambda expected: 0.0,
         storage=Storage(
             partial(_write_raw if raw else _write_block, policy),
             partial(_open_raw, policy) if raw else _open_block,
@@ -171,6 +183,16 @@ def subject_of(policy: FilterPolicy) -> Subject:
         ),
         build_note="create_filter()",
     )
+
+
+def _stands_alone(name: str) -> bool:
+    """Whether filters stand in a table as they are, as an engine of its own has them."""
+    family = FAMILIES.get(name)
+    return family is not None and (bool(family.table_key) or "block" in family.layouts)
+
+
+def _samples(name: str) -> bool:
+    return name in FAMILIES and FAMILIES[name].samples
 
 
 @attrs.frozen
@@ -209,31 +231,33 @@ def _own_prediction(reader: Any) -> float | None:
     return float(expected) if isinstance(expected, int | float) else None
 
 
-def counting_live() -> Subject:
-    """The counting filter with its counters, as a program has it that removes keys."""
-    found = ours(kernels.load(KERNEL), "counting")
-    return attrs.evolve(
-        found,
-        name="counting-live",
-        storage=attrs.evolve(found.storage, note="with its counters"),
-        build_note="CountingBloomFilter.build()",
-    )
+def of_program(family: Family) -> Contender:
+    """A family at its default, as a program has it that needs what tables do not."""
+    default = family.parameters.default
+    name = as_programs_have_it(family)
+    return Contender(f"{name} {default.name}={default.value:g}", partial(whole_filter, family.name))
 
 
-def scalable() -> Subject:
-    """The scalable filter as it has grown, from nothing that was known of its keys."""
-    kernel = kernels.load(KERNEL)
+def whole_filter(family: str) -> Subject:
+    """A family with all that it stores; what outgrows any size is built key by key, of nothing."""
+    record = FAMILIES[family]
+    found = attrs.evolve(ours(KERNEL, family), name=as_programs_have_it(record))
+    if record.outgrows:
+        grown = partial(_grown, family)
+        return attrs.evolve(found, build=grown, build_note="with_capacity() and add_many()")
+    storage = found.storage
+    if record.policy:
+        storage = attrs.evolve(storage, note="whole, not as tables store it")
+    note = f"{record.class_name}.build()"
+    return attrs.evolve(found, storage=storage, build_note=note)
 
-    def grown(keys: list[bytes]) -> Any:
-        made = kernel.ScalableBloomFilter.with_capacity()
-        made.add_many(keys)
-        return made
 
-    return attrs.evolve(
-        ours(kernel, "scalable"),
-        build=grown,
-        build_note="with_capacity(), of 1,024 keys, and add_many()",
-    )
+def _grown(family: str, keys: list[bytes]) -> Any:
+    """A filter of nothing that was known of its keys."""
+    cls: Any = FAMILIES[family].filter_class(KERNEL)
+    made = cls.with_capacity()
+    made.add_many(keys)
+    return made
 
 
 def whole_set() -> Subject:

@@ -26,7 +26,6 @@ from benchmarks.kernels.rows_with_targets import (
 from benchmarks.machine import HugePages
 from benchmarks.subjects import built_and_checked, ours
 from benchmarks.timing import Sample, by_buffer, loop
-from filters import kernels
 from filters.families import FAMILIES
 
 OTHER_DISTANCES = (32, 64, 256)
@@ -205,7 +204,7 @@ def _under_simd(bench: Bench, level: str, family: str) -> Figures:
     keys, before = bench.keys, simd.in_use()
     simd.use(level)
     try:
-        subject = ours(bench.kernel, family)
+        subject = bench.subject(family)
         built = built_and_checked(subject, keys.in_order[True], keys.in_order[False])
     finally:
         simd.use(before)
@@ -223,7 +222,7 @@ def _both_kernels(bench: Bench, form: str) -> Figures:
 def _in_kernel(bench: Bench, kernel: str, form: str) -> Sample:
     """The blocked filter of a kernel, built or asked, over fewer keys than elsewhere."""
     keys = bench.python_keys.in_order
-    subject = ours(kernels.load(kernel), "blocked")
+    subject = ours(kernel, "blocked")
     built = built_and_checked(subject, keys[True], keys[False])
     if form == "build":
         return Sample(lambda: subject.build(keys[True]), len(keys[True]))

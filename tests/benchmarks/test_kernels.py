@@ -60,7 +60,7 @@ def python_bench(settings: Settings) -> Bench:
 
 def forgetful(bench: Bench, family: str) -> Subject:
     """A family whose filters are built of all keys but one."""
-    subject = ours(bench.kernel, family)
+    subject = ours("python", family)
     return attrs.evolve(subject, build=lambda keys: subject.build(keys[1:]))
 
 
@@ -122,7 +122,7 @@ def test_a_filter_that_denies_a_key_is_refused(python_bench: Bench) -> None:
 def test_a_batch_that_answers_otherwise_is_refused(python_bench: Bench) -> None:
     keys = python_bench.keys.in_order
     always = attrs.evolve(
-        ours(python_bench.kernel, "blocked"), ask_batch="[True] * len(key)", takes_packed=False
+        ours("python", "blocked"), ask_batch="[True] * len(key)", takes_packed=False
     )
     with pytest.raises(WrongAnswersError, match="blocked answers otherwise one by one, in batches"):
         built_and_checked(always, keys[True], keys[False])
