@@ -6,21 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from benchmarks.report.svg import SHAPES
+from benchmarks.subjects import LIVE
+from filters.families import FAMILIES
 
-OURS = (
-    "blocked",
-    "classic",
-    "cuckoo",
-    "binary-fuse",
-    "rocksdb",
-    "leveldb",
-    "counting",
-    "counting-live",
-    "scalable",
-    "xor",
-    "cassandra",
-    "bumped-ribbon",
-)
+# How many colours the style sheet has for families; past them they begin anew, with other marks.
+PALETTE = 16
 PEERS = (
     "abloom",
     "fastbloom_rs",
@@ -32,11 +22,11 @@ PEERS = (
 )
 MODULES = {"pybloomfilter": "pybloomfiltermmap3", "probables": "pyprobables"}
 BASELINES = ("set", "sorted array", "no filter", "none")
-# Engines take colours of families, which no chart shows together with them.
+# Engines take colours of families, or that of peers: no chart shows them together.
 ENGINES = {
     "lsm, blocked": "blocked",
     "lsm, leveldb": "leveldb",
-    "plyvel": "peer",
+    "plyvel": PEERS[0],
     "rocksdict": "classic",
     "lmdb": "cuckoo",
 }
@@ -60,26 +50,40 @@ def colour(name: str) -> str:
     if is_peer(name):
         return "f-peer"
     if name in ENGINES:
-        return f"f-{ENGINES[name]}"
+        return colour(ENGINES[name])
     if not name:
         return "f-plain"
-    return f"f-{name}" if name in OURS else "f-other"
+    place = _place(name)
+    return "f-other" if place is None else f"f-{place % PALETTE + 1}"
 
 
 def mark_of(name: str) -> str:
     """The shape that stands for a family; peers' are hollow, ours full."""
-    for group in (OURS, PEERS, BASELINES, tuple(ENGINES)):
+    place = _place(name)
+    if place is not None:
+        turn = place // PALETTE + (name not in FAMILIES)  # never a look that is there already
+        return SHAPES[(place + turn) % len(SHAPES)]
+    for group in (PEERS, BASELINES, tuple(ENGINES)):
         if name in group:
             return SHAPES[group.index(name) % len(SHAPES)]
     return "hexagon"
 
 
-def order(name: str) -> tuple[int, str]:
-    """Ours first, then plug-ins, then others, each as they are listed here."""
-    for start, group in ((0, OURS), (50, tuple(ENGINES)), (200, PEERS), (300, BASELINES)):
+def order(name: str) -> tuple[int, int, str]:
+    """Ours first, then engines, plug-ins and others, each as they are listed here."""
+    place = _place(name)
+    if place is not None:
+        return 0, place, name
+    for start, group in ((1, tuple(ENGINES)), (3, PEERS), (4, BASELINES)):
         if name in group:
-            return start + group.index(name), ""
-    return 100, name
+            return start, group.index(name), ""
+    return 2, 0, name
+
+
+def _place(name: str) -> int | None:
+    """Where a family of ours stands among all of them, also as programs have it."""
+    stem = name.removesuffix(LIVE)
+    return list(FAMILIES).index(stem) if stem in FAMILIES else None
 
 
 def short_names(subjects: Iterable[str]) -> dict[str, str]:
