@@ -15,12 +15,16 @@ from benchmarks.levels.allocation import proportional_rates
 from benchmarks.levels.settings import Settings
 from filters.blocked import ADVISED_BITS_PER_KEY
 from filters.errors import FilterError
+from filters.families import FAMILIES
+from filters.family import Family
 from lsm.options import LEVELS as ALL_LEVELS
 from policies import FilterPolicy, LevelPolicies
 from policies.builtin import BUILTIN
 from policies.config import Choice
 
 EXAMPLE = "examples/lsm.toml"
+# The families of which a quick run has the default on all levels.
+FEW = ("blocked", "classic", "cuckoo", "binary-fuse")
 ROOT = Path(__file__).parents[2]
 
 Counts = Mapping[int, int]
@@ -67,21 +71,13 @@ def _ours() -> list[Configuration]:
     fuse_8 = policies.create("binary-fuse", fingerprint_bits=8)
     fuse_16 = policies.create("binary-fuse", fingerprint_bits=16)
     blocked = {bits: policies.create("blocked", bits_per_key=bits) for bits in (6, 10, 14)}
-    classic = {bits: policies.create("classic", bits_per_key=bits) for bits in (6, 10, 14)}
+    classic = {bits: policies.create("classic", bits_per_key=bits) for bits in (6, 14)}
     return [
         _levels("none", {1: policies.create("none")}, few=True),
-        *(_levels(f"blocked {bits}", {1: blocked[bits]}, few=bits == 10) for bits in blocked),
-        *(_levels(f"classic {bits}", {1: classic[bits]}, few=bits == 10) for bits in classic),
-        _levels("rocksdb 10", {1: policies.create("rocksdb", bits_per_key=10)}),
-        _levels("leveldb 10", {1: policies.create("leveldb", bits_per_key=10)}),
-        _levels("counting 10", {1: policies.create("counting", counters_per_key=10)}),
-        _levels("cuckoo 12", {1: policies.create("cuckoo", fingerprint_bits=12)}, few=True),
-        _levels("binary-fuse 8", {1: fuse_8}, few=True),
+        *(_at_default(family) for family in FAMILIES.values() if family.policy),
+        *(_levels(f"blocked {bits}", {1: blocked[bits]}) for bits in (6, 14)),
+        *(_levels(f"classic {bits}", {1: classic[bits]}) for bits in (6, 14)),
         _levels("binary-fuse 16", {1: fuse_16}),
-        _levels("xor 8", {1: policies.create("xor", fingerprint_bits=8)}),
-        _levels("ribbon 10", {1: policies.create("ribbon", bits_per_key=10)}),
-        _levels("bumped-ribbon 1 %", {1: policies.create("bumped-ribbon", fpr=0.01)}),
-        _levels("cassandra 1 %", {1: policies.create("cassandra", fp_chance=0.01)}),
         _more_above("classic", 6),
         _more_above("classic", 10, few=True),
         _more_above("blocked", 10),
@@ -93,6 +89,15 @@ def _ours() -> list[Configuration]:
         _levels("none above", {1: policies.create("none"), 4: blocked[10]}),
         Configuration(EXAMPLE, partial(_load, ROOT / EXAMPLE)),
     ]
+
+
+def _at_default(family: Family) -> Configuration:
+    """A family's policy on all levels, named by what it is sized by."""
+    default = family.parameters.default
+    rate = default.name == family.rate_parameter
+    size = f"{100 * default.value:g} %" if rate else f"{default.value:g}"
+    chosen = {1: policies.create(family.name)}
+    return _levels(f"{family.name} {size}", chosen, few=family.name in FEW)
 
 
 def _levels(
