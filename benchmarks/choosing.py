@@ -15,7 +15,8 @@ from benchmarks.report.charts import figures
 from benchmarks.report.labels import Box, Label
 from benchmarks.report.markup import Markup, tag
 from filters import sizing
-from filters.costs import COSTS
+from filters.families import FAMILIES
+from filters.family import Cost
 from policies.recommendation import Recommendation, recommend
 
 TARGET = Path(__file__).parent.parent / "docs" / "choosing.svg"
@@ -53,7 +54,7 @@ def drawing() -> str:
         [bound, *(each.bits_per_key for each in found.values())], left, right, log=True
     )
     across = Sizes(sizes.low, sizes.high, left, right, log=True)
-    taken = {name: COSTS[name].of(LOOKUPS) for name in found}
+    taken = {name: _cost(name).of(LOOKUPS) for name in found}
     down = svg.scale(taken.values(), bottom, top, room=0.12)
     places = [(across(each.bits_per_key), down(taken[name])) for name, each in found.items()]
     labels = [(Label(name, x, y), name) for name, (x, y) in zip(found, places, strict=True)]
@@ -77,9 +78,15 @@ def table() -> list[str]:
     """The rows of the page's table: what every family takes for one percent of a million keys."""
     return [
         f"| `{name}` | {each.bits_per_key:.2f} | {100 * each.expected_fpr:.2g} % | "
-        f"{COSTS[name].build:.3g} | {COSTS[name].probe:.3g} |"
+        f"{_cost(name).build:.3g} | {_cost(name).probe:.3g} |"
         for name, each in choices().items()
     ]
+
+
+def _cost(name: str) -> Cost:
+    cost = FAMILIES[name].cost
+    assert cost is not None  # or it would not be recommended
+    return cost
 
 
 def _mark(name: str, place: tuple[float, float]) -> Markup:

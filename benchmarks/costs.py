@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.advice import SPEED, Numbers
 from benchmarks.record import Record
+from benchmarks.subjects import as_programs_have_it
 from filters.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
@@ -17,25 +18,23 @@ RECORD = ROOT / "docs" / "results" / "families.json"
 TARGET = ROOT / "filters" / "costs.py"
 KEYS = 1_000_000
 
-# Who stands for a family of which the tables store something else.
-LIVE = {"counting": "counting-live"}
-
 BUILD = "build"
 PROBES = ("one key, hit, in order", "one key, miss, in order")
 
 
 def costs(record: Record) -> dict[str, tuple[float, float]]:
-    """Nanoseconds for building a key and for asking, of each family's first subject."""
+    """Nanoseconds for building a key and for asking, of the first subject of each that has any."""
     rows = [row for row in record.of("filters") if row.at.get("keys") == "random"]
     speed = Numbers(rows, SPEED, n=KEYS)
     found = {}
-    for family in FAMILIES:
-        name = LIVE.get(family, family)
-        subject = next(each for each in speed.subjects(BUILD) if each.split()[0] == name)
-        build, *probes = (speed(each, subject) for each in (BUILD, *PROBES))
-        assert build is not None
-        asked = [probe.value or 0.0 for probe in probes if probe is not None]
-        found[family] = (build.value or 0.0, sum(asked) / len(asked))
+    for family in FAMILIES.values():
+        name = as_programs_have_it(family)
+        subjects = (each for each in speed.subjects(BUILD) if each.split()[0] == name)
+        subject = next(subjects, "")
+        times = [row.value for each in (BUILD, *PROBES) if (row := speed(each, subject))]
+        if len(times) == 1 + len(PROBES):
+            build, *asked = (taken or 0.0 for taken in times)
+            found[family.name] = (build, sum(asked) / len(asked))
     return found
 
 
