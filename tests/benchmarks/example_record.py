@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from benchmarks.filters.contenders import sizes_to_sweep
 from benchmarks.record import SCHEMA, Record
 from benchmarks.rows import (
     AS_EXPECTED,
@@ -22,23 +23,31 @@ from benchmarks.rows import (
     judged,
 )
 from benchmarks.statistics import MARKED, sigmas, wilson
+from benchmarks.subjects import LIVE, as_programs_have_it
 from filters import sizing
+from filters.families import FAMILIES
+from filters.family import Cost
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20}
 STRANGERS = 1_000_000
 LINE, CALL = "a random cache line", "an empty compiled call"
 
-# Subject, nanoseconds of a build, a single probe in a small filter, one in a batch.
-FAMILIES = (
-    ("classic bits_per_key=10", 42.0, 46.0, 11.0),
-    ("blocked bits_per_key=10", 17.0, 33.0, 3.9),
-    ("blocked bits_per_key=16", 18.0, 34.0, 4.4),
-    ("counting counters_per_key=10", 95.0, 47.0, 11.5),
-    ("cuckoo fingerprint_bits=12", 60.0, 37.0, 6.2),
-    ("binary-fuse fingerprint_bits=8", 68.0, 35.0, 5.1),
-    ("leveldb bits_per_key=10", 35.0, 40.0, 9.0),
-    ("rocksdb bits_per_key=10", 19.0, 34.0, 4.1),
-)
+# Nanoseconds of a build and a probe of a family that nobody has measured.
+UNMEASURED = Cost(50.0, 60.0)
+FIRST = Cost(17.0, 33.0)  # of the first family, which is to be the fastest of all
+
+
+def _subjects() -> Iterator[tuple[str, float, float, float]]:
+    """Subject, nanoseconds of a build, a single probe in a small filter, one in a batch."""
+    for at, family in enumerate(FAMILIES.values()):
+        cost = (family.cost or UNMEASURED) if at else FIRST
+        default = family.parameters.default
+        subject = f"{as_programs_have_it(family)} {default.name}={default.value:g}"
+        yield subject, cost.build, cost.probe, cost.probe / 8
+    yield "blocked bits_per_key=16", 18.0, 34.0, 4.4
+
+
+SUBJECTS = tuple(_subjects())
 PEERS = (
     ("abloom", 26.0, 41.0, 0.0),
     ("fastbloom_rs", 55.0, 62.0, 37.0),
@@ -48,12 +57,9 @@ PEERS = (
     ("rbloom", 61.0, 68.0, 0.0),
 )
 SWEEP = {
-    "classic": ("bits_per_key", (4, 6, 8, 10, 12, 14, 16, 20, 24)),
-    "blocked": ("bits_per_key", (4, 6, 8, 10, 12, 14, 16, 20, 24)),
-    "leveldb": ("bits_per_key", (4, 6, 8, 10, 12, 14, 16, 20, 24)),
-    "rocksdb": ("bits_per_key", (4, 6, 8, 10, 12, 14, 16, 20, 24)),
-    "cuckoo": ("fingerprint_bits", (6, 8, 10, 12, 14, 16, 20)),
-    "binary-fuse": ("fingerprint_bits", (8, 16)),
+    family.name: sizes_to_sweep(family)
+    for family in FAMILIES.values()
+    if family.policy and family.in_tables
 }
 FUSE_RATES = (2**-8, 2**-16)
 PEER_RATES = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0001)
@@ -141,7 +147,7 @@ def large_record(rows: int, seed: int = 1) -> Record:
     found, kinds = list(example.rows), 0
     while len(found) < rows:
         kinds += 1
-        for subject, *taken in FAMILIES:
+        for subject, *taken in SUBJECTS:
             found += speed_rows(rng, subject, f"kind {kinds}", 100_000, *taken)
             found += rate_rows(rng, subject, f"kind {kinds}", 100_000, 10.0, 0.0098)
     return attrs.evolve(example, rows=found)
@@ -149,8 +155,9 @@ def large_record(rows: int, seed: int = 1) -> Record:
 
 def filter_rows(rng: random.Random) -> Iterator[Row]:
     """Rates, sizes and times of filters."""
-    for family, (name, values) in SWEEP.items():
-        for value in values:
+    for family, sizes in SWEEP.items():
+        for size in sizes:
+            [(name, value)] = size.items()
             subject = f"{family} {name}={value}"
             yield from rate_rows(rng, subject, "random", 200_000, *_sized(subject, 200_000))
     for peer, *_ in PEERS:
@@ -164,7 +171,7 @@ def filter_rows(rng: random.Random) -> Iterator[Row]:
         ("random", 1_000_000),
         ("URLs", 10**5),
     ):
-        for subject, *taken in FAMILIES:
+        for subject, *taken in SUBJECTS:
             bits, rate = _sized(subject, n)
             if kind == "URLs" and subject.startswith("leveldb"):
                 yield from rate_rows(rng, subject, kind, n, bits, rate, really=rate * 1.4)
@@ -228,7 +235,7 @@ def speed_rows(
         if batch:
             took, floor = batch * (1 + slower), 1.6 + 4 * slower
             yield _times(rng, f"list of 4096, {known}", subject, kind, n, took * 2.2, LINE, floor)
-            if subject.split()[0] in SWEEP or subject.startswith("counting"):
+            if subject.split()[0].removesuffix(LIVE) in FAMILIES:
                 yield _times(rng, f"buffer, {known}", subject, kind, n, took, LINE, floor)
     taken = _times(rng, "first wave after a cold open", subject, kind, n, 400 + n / 500)
     yield attrs.evolve(taken, group="Opening", unit="us")
@@ -304,7 +311,7 @@ def kernel_rows(rng: random.Random) -> Iterator[Row]:
         unit="ns", verdict=NOT_MEASURED, target=Target(1.0, "at most 1 x pyfusefilter's C layer"),
         reason="pyfusefilter is not installed: pip install pyfusefilter",
     )  # fmt: skip
-    for family in ("classic", "blocked", "cuckoo"):
+    for family in FAMILIES:
         for column in ("build", "hit", "miss", "list", "buffer"):
             taken = _repeats(rng, 30.0)
             yield Row(
@@ -370,7 +377,8 @@ def _sized(subject: str, n: int) -> tuple[float, float]:
     name, _, value = size.partition("=")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sizes that a family is not made for
-        given = {name: int(value)}
+        given = {name: float(value) if "." in value or "e" in value else int(value)}
+        family = family.removesuffix(LIVE)
         return sizing.bits_per_key(family, n=n, **given), sizing.fpr(family, n=n, **given)
 
 
