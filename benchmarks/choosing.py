@@ -1,6 +1,7 @@
 """The chart of ``docs/choosing.md``: what each family takes for one percent, in bits and in time.
 
-``python -m benchmarks.choosing`` draws it anew, from the same figures as ``policies.recommend``.
+``python -m benchmarks.choosing`` draws it anew, from the same figures as ``policies.recommend``;
+``python -m benchmarks.tables`` writes the table below it.
 """
 
 from __future__ import annotations
@@ -119,9 +120,9 @@ def _flat(block: str) -> str:
 
 
 def main() -> None:
-    """Write the chart, and print the page's table."""
+    """Write the chart."""
     TARGET.write_text(drawing())
-    print(f"wrote {TARGET}; the table of docs/choosing.md:", *table(), sep="\n")
+    print(f"wrote {TARGET}")
 
 
 if __name__ == "__main__":
