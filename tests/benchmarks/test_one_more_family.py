@@ -37,7 +37,7 @@ sys.path.insert(0, sys.argv[1])
 import echo_record
 
 import attrs
-from benchmarks import choosing, costs
+from benchmarks import choosing, costs, tables
 from benchmarks.filters import FiltersPart, contenders
 from benchmarks.filters.settings import Settings
 from benchmarks.kernels import KernelsPart, all_cases
@@ -81,6 +81,7 @@ found["drawn"] = "echo" in choosing.drawing() and any("`echo`" in row for row in
 found["example"] = sorted({
     row.subject for row in example_record().rows if row.subject.startswith("echo")
 })
+found["pages"] = {page: tables.written(page).count("echo") for page in tables.PAGES}
 print(json.dumps(found))
 """
 
@@ -122,6 +123,20 @@ def test_it_has_a_cost_once_it_was_measured(found: Any) -> None:
     assert not found["unmeasured"]
     assert found["cost"][0] == found["cost"][1]
     assert found["drawn"]
+
+
+def test_it_is_in_every_table_and_every_list_of_the_documents(found: Any) -> None:
+    assert found["pages"] == {
+        "README.md": 1,
+        "docs/families.md": 2,
+        "docs/choosing.md": 1,
+        "docs/configuration.md": 4,  # three parameters, and a message with all names
+        "docs/block-format.md": 1,
+        "docs/family-formats.md": 1,
+        "docs/c-door.md": 1,
+        "examples/lsm.toml": 1,
+        "docs/plugins.md": 2,
+    }
 
 
 def test_it_is_in_the_record_that_charts_are_tested_with(found: Any) -> None:
