@@ -49,11 +49,11 @@ ROW = "{:>5}  {:<12} {:>6} {:>9} {:>10} {:>13} {:>11} {:>9} {:>9}"
 
 
 def user(number: int) -> bytes:
-    """A user's key; users have even numbers, so that strangers lie between them."""
+    """A user's key; users have even numbers, so that absent keys lie between them."""
     return b"user:%08d" % (2 * number)
 
 
-def stranger(number: int) -> bytes:
+def absent(number: int) -> bytes:
     """The key of somebody who was never there."""
     return b"user:%08d" % (2 * number + 1)
 
@@ -191,13 +191,13 @@ def show(db: lsm.DB, users: int, rng: random.Random) -> list[bytes]:
     start = reads(db)
     wrong = look_up(db, "lookups of users", [(user(each), expected(each)) for each in numbers])
     between = reads(db)
-    wrong += look_up(db, "lookups of strangers", [(stranger(each), None) for each in numbers])
+    wrong += look_up(db, "lookups of absent keys", [(absent(each), None) for each in numbers])
     end = reads(db)
     print("", *table(db), "", sep="\n")
     print(told("a user", users, start, between))
-    print(told("a stranger", users, between, end))
+    print(told("an absent key", users, between, end))
     known = next(each for each in numbers if not deleted(each))
-    print("", db.explain(stranger(numbers[0])), db.explain(user(known)), "", sep="\n")
+    print("", db.explain(absent(numbers[0])), db.explain(user(known)), "", sep="\n")
     print(db.stats())
     return wrong
 

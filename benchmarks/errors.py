@@ -8,4 +8,4 @@ class UnavailableError(Exception):
 
 
 class WrongAnswersError(Exception):
-    """A subject denies a key or lets too many strangers pass: it is not timed."""
+    """A subject denies a key or lets too many absent keys pass: it is not timed."""

@@ -11,7 +11,7 @@ CHUNK = 1 << 24  # whole words of the generator, so that pieces are what the who
 
 
 class Keys:
-    """Random keys, as many that will be built of and as many strangers, in every form.
+    """Random keys, as many that will be built of and as many absent ones, in every form.
 
     The bytes objects are made one after the other, so in order they lie one behind the other in
     memory; shuffled, each is a cache miss of its own.

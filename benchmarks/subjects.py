@@ -143,12 +143,12 @@ def all_answers(
         yield "by buffer", built.might_contain_many(packed(keys), out=bytearray(len(keys)))
 
 
-def check_rate(name: str, rate: float, expected: float, strangers: int) -> None:
+def check_rate(name: str, rate: float, expected: float, absent: int) -> None:
     """Refuse a rate below half or above twice what is expected, and beyond chance, too."""
-    chance = 4 * math.sqrt(expected / strangers)
+    chance = 4 * math.sqrt(expected / absent)
     if not expected / 2 - chance <= rate <= expected * 2 + chance:
         raise WrongAnswersError(
-            f"{name} lets {rate:.3%} of {strangers} strangers pass where {expected:.3%} is expected"
+            f"{name} lets {rate:.3%} of {absent} absent keys pass where {expected:.3%} is expected"
         )
 
 

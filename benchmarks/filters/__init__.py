@@ -9,7 +9,7 @@ be stored (a policy's in its block, LevelDB's and RocksDB's as they stand in a t
 again; what comes out is asked. Every key is asked first, in every form: one that is denied makes
 the row "failed", and nothing is timed. Then:
 
-- **Rates and sizes.** Strangers are of the same kind as the keys, and it is checked that none of
+- **Rates and sizes.** Absent keys are of the same kind as the keys, and it is checked that none of
   them is a key. The rate has its 95 % interval, and the number of standard errors between it and
   what the filter predicts, or what a library was asked for; more than four are marked. Keys of
   ``integers`` and ``composite`` show which hashes are weak. Bits per key are those of the file; the
@@ -52,8 +52,8 @@ from benchmarks.filters.speed import timings
 from benchmarks.parts import Part, Size, Unit
 from benchmarks.rows import Row
 
-# What a unit takes: at all, per key, per stranger, and in a process for the peak.
-AT_ALL, PER_KEY, PER_STRANGER = 0.2, 1e-6, 2e-7
+# What a unit takes: at all, per key, per absent key, and in a process for the peak.
+AT_ALL, PER_KEY, PER_ABSENT = 0.2, 1e-6, 2e-7
 PROCESS, PROCESS_PER_KEY = 0.2, 5e-7
 SWEPT_PER_KEY = 4e-7
 
@@ -136,10 +136,10 @@ def _has_peak(settings: Settings, kind: str, count: int) -> bool:
 
 
 def _seconds(settings: Settings, kind: str, count: int, whole: bool) -> float:
-    strangers = settings.strangers * PER_STRANGER
+    absent = settings.absent * PER_ABSENT
     if not whole:
-        return strangers / 2 + count * SWEPT_PER_KEY
-    seconds = AT_ALL + strangers + count * PER_KEY
+        return absent / 2 + count * SWEPT_PER_KEY
+    seconds = AT_ALL + absent + count * PER_KEY
     if _has_peak(settings, kind, count):
         seconds += PROCESS + count * PROCESS_PER_KEY
     return seconds

@@ -75,8 +75,8 @@ class Bench:
         settings = self.settings
         return keysets.made(
             self.wanted(kind, count),
-            settings.strangers,
-            settings.many_strangers if kind == "random" else settings.strangers,
+            settings.absent,
+            settings.many_absent if kind == "random" else settings.absent,
             settings.timed_keys,
         )
 
@@ -91,7 +91,7 @@ class Bench:
         del made
         reader = subject.storage.load(path)
         check_keys(subject, reader, keys.keys)
-        pace = _pace(subject, reader, keys.strangers[:PACE_KEYS])
+        pace = _pace(subject, reader, keys.absent[:PACE_KEYS])
         return Built(contender, subject, kind, keys, path, reader, size, pace)
 
     def wipe_caches(self) -> None:

@@ -1,8 +1,8 @@
-"""Keys of several kinds, and strangers of the same kind: disjoint, and the same for every run.
+"""Keys of several kinds, and absent keys of the same kind: disjoint, and the same for every run.
 
 ``random``: 16 random bytes. ``composite``: tenant, user and time, as an application joins them,
 sorted. ``urls``: of 30 to 80 bytes, many of which begin alike. ``integers``: 8 bytes,
-little-endian; every second number is a key, and strangers lie between them and behind. ``file``:
+little-endian; every second number is a key, and absent ones lie between them and behind. ``file``:
 the distinct lines of a file, of which the seed chooses a half.
 """
 
@@ -60,12 +60,12 @@ class Asked:
 
 @attrs.frozen
 class KeySet:
-    """Keys to build of, strangers to ask for, these in a buffer too, and more of them in one."""
+    """Keys to build of, absent ones to ask for, these in a buffer too, and more of them in one."""
 
     keys: list[bytes]
-    strangers: list[bytes]
-    packed_strangers: PackedKeys
-    many_strangers: PackedKeys
+    absent: list[bytes]
+    packed_absent: PackedKeys
+    many_absent: PackedKeys
     asked: dict[bool, Asked]
 
 
@@ -88,8 +88,8 @@ class Wanted:
             return self._halves()[0]
         return self._drawn(known=True, number=self.count, without=())
 
-    def strangers(self, keys: Collection[bytes], number: int) -> list[bytes]:
-        """So many strangers; of a file, its other half."""
+    def absent(self, keys: Collection[bytes], number: int) -> list[bytes]:
+        """So many absent keys; of a file, its other half."""
         if self.path is not None:
             return self._halves()[1]
         return self._drawn(known=False, number=number, without=keys)
@@ -110,13 +110,13 @@ class Wanted:
         return laid_out(halves[0]), laid_out(halves[1])
 
 
-def made(wanted: Wanted, strangers: int, many: int, timed: int) -> KeySet:
-    """The keys that are wanted and their strangers, checked to be disjoint."""
+def made(wanted: Wanted, absent: int, many: int, timed: int) -> KeySet:
+    """The keys that are wanted and their absent ones, checked to be disjoint."""
     keys = wanted.keys()
-    drawn = wanted.strangers(keys, max(strangers, many))
+    drawn = wanted.absent(keys, max(absent, many))
     if not set(keys).isdisjoint(drawn):
-        raise AssertionError(f"a key of {wanted} is among its strangers")
-    few = laid_out(drawn[:: max(1, len(drawn) // strangers)][:strangers])
+        raise AssertionError(f"a key of {wanted} is among its absent keys")
+    few = laid_out(drawn[:: max(1, len(drawn) // absent)][:absent])
     asked = {
         known: Asked.of(some, timed, wanted.rng(f"asked {known}"))
         for known, some in ((True, keys), (False, few))
@@ -140,7 +140,7 @@ def lines_of(path: Path) -> tuple[list[bytes], str]:
     if len(lines) < LEAST_LINES:
         raise ValueError(
             f"--keys-file: {path} has {len(lines)} distinct lines, and it takes {LEAST_LINES}: one "
-            "half becomes keys and the other half strangers, and of few no rate can be told"
+            "half becomes keys and the other half absent ones, and of few no rate can be told"
         )
     return list(lines), xxh3_128_hexdigest(data)
 

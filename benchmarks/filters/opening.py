@@ -21,7 +21,7 @@ WAVE = 1000
 def cold_open(built: Built, bench: Bench) -> Row:
     """The median of several openings, each followed by questions one by one, on the wall clock.
 
-    Half of them are for keys and half for strangers, from everywhere among them.
+    Half of them are for keys and half for absent ones, from everywhere among them.
     """
     load, path = built.subject.storage.load, built.path
     keys = _wave(built)
@@ -52,7 +52,7 @@ def _seconds(
 
 
 def _wave(built: Built) -> list[bytes]:
-    """Keys and strangers in turn."""
+    """Keys that are in and absent ones in turn."""
     half = WAVE // 2
     hits, misses = (built.keys.asked[known].shuffled[:half] for known in (True, False))
     return [key for pair in zip(hits, misses, strict=True) for key in pair]

@@ -1,4 +1,4 @@
-"""The rows on rates and sizes: what strangers pass, and what bits it costs."""
+"""The rows on rates and sizes: how many absent keys pass, and what bits it costs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from filters.sizing import lower_bound
 
 GROUP = "Rates and sizes"
 
-# Every form must give the same answers to so many strangers.
+# Every form must give the same answers to so many absent keys.
 COMPARED = 20_000
 
-# Below this rate a million strangers are few, and more are asked where a buffer makes it cheap.
+# Below this rate a million absent keys are few, and more are asked where a buffer makes it cheap.
 RARE = 1e-3
 
-# Who answers slowly is asked for about so many seconds, and by so many strangers at least.
-PATIENCE, LEAST_STRANGERS = 1.0, 10_000
+# Who answers slowly is asked for about so many seconds, and by so many absent keys at least.
+PATIENCE, LEAST_ABSENT = 1.0, 10_000
 
 FEW = 10
 
@@ -36,7 +36,7 @@ def rates_and_sizes(built: Built, settings: Settings) -> Iterator[Row]:
     yield attrs.evolve(
         none, value=0, expected=0, verdict=AS_EXPECTED, note=f"all {count:,} keys were asked"
     )
-    hits, trials = strangers_passed(built, settings)
+    hits, trials = absent_let_through(built, settings)
     rate = hits / trials
     yield rate_row(built, hits, trials)
     bits = built.size * 8 / count
@@ -56,7 +56,7 @@ def rate_row(built: Built, hits: int, trials: int) -> Row:
         built.row(GROUP, "false-positive rate", "share"),
         value=hits / trials,
         interval=wilson(hits, trials),
-        note=f"{hits:,} of {trials:,} strangers",
+        note=f"{hits:,} of {trials:,} absent keys",
     )
     expected = subject.expected_fpr(built.reader)
     if expected is None:
@@ -81,18 +81,18 @@ def errors_from(hits: int, trials: int, expected: float, relative: float = 0.0) 
     return (hits - expected * trials) / math.hypot(chance, relative * expected * trials)
 
 
-def strangers_passed(built: Built, settings: Settings) -> tuple[int, int]:
-    """How many strangers pass, and how many were asked, in the fastest form there is."""
+def absent_let_through(built: Built, settings: Settings) -> tuple[int, int]:
+    """How many absent keys pass, and how many were asked, in the fastest form there is."""
     subject, reader, keys = built.subject, built.reader, built.keys
-    strangers = keys.strangers
-    asked = max(LEAST_STRANGERS, int(PATIENCE / built.pace))
-    check_forms(subject, reader, strangers[: min(asked, COMPARED)])
+    absent = keys.absent
+    asked = max(LEAST_ABSENT, int(PATIENCE / built.pace))
+    check_forms(subject, reader, absent[: min(asked, COMPARED)])
     if subject.takes_packed:
         expected = subject.expected_fpr(reader)
         rare = expected is None or expected < RARE
-        packed = keys.many_strangers if rare else keys.packed_strangers
+        packed = keys.many_absent if rare else keys.packed_absent
         return sum(reader.might_contain_many(packed, out=bytearray(len(packed)))), len(packed)
-    some = strangers[:: max(1, len(strangers) // asked)]
+    some = absent[:: max(1, len(absent) // asked)]
     if subject.ask_batch and len(some) > BATCH:
         answers = fresh_answers(subject.ask_batch)(batches(some), reader)
         return sum(map(sum, answers)), len(some)

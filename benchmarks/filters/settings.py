@@ -24,15 +24,15 @@ LEAST_KEYS, MOST_KEYS = 1000, 10**8
 class Settings:
     """What is measured; ``counts`` are the numbers of keys, by their kind.
 
-    ``strangers`` are asked of every filter, ``many_strangers`` of those with few false positives
+    ``absent`` keys are asked of every filter, ``many_absent`` of those with few false positives
     that can be asked by buffer. Each timed loop goes over ``timed_keys`` or fewer. What is written
     in Python is left out above ``slow_keys``.
     """
 
     seed: int = 1
     counts: Mapping[str, Sequence[int]] = attrs.field(factory=dict, hash=False)
-    strangers: int = 1_000_000
-    many_strangers: int = 4_000_000
+    absent: int = 1_000_000
+    many_absent: int = 4_000_000
     timed_keys: int = 100_000
     slow_keys: int = 10_000
     repeats: int = 5
@@ -57,8 +57,8 @@ class Settings:
 SIZES = {
     Size.QUICK: Settings(
         counts={"random": (10_000, 100_000)},
-        strangers=100_000,
-        many_strangers=200_000,
+        absent=100_000,
+        many_absent=200_000,
         timed_keys=20_000,
         slow_keys=5_000,
         memory_from=1_000_000,

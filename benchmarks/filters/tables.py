@@ -11,7 +11,7 @@ from benchmarks.rows import FAILED, NOT_MEASURED, UNEXPECTED, Row, number
 from benchmarks.text import aligned, markdown
 
 LEGEND = (
-    "rate, expected: share of strangers that pass, ! where no chance explains the difference "
+    "rate, expected: share of absent keys that pass, ! where no chance explains the difference "
     "· b/key: as stored",
     "x bound: bits over the fewest that any filter of that rate takes · build, hit, miss, list, "
     "buf: ns per key,",
@@ -74,7 +74,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
     where, some = _largest(rows)
     if some:
         yield ""
-        yield f"Filters of {where[1]:,} keys, {where[0]}: strangers that pass, bits, ns per key"
+        yield f"Filters of {where[1]:,} keys, {where[0]}: absent keys that pass, bits, ns per key"
         yield from aligned(_cells(some, _chosen(SUMMARY)))
 
 

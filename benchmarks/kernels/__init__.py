@@ -5,7 +5,7 @@ the best of several repeats in which ours and the peer's take turns, in one proc
 processor, without garbage collection. A repeat that is over in less than 20 ms is several passes,
 of which it is the mean; where a row's two best repeats differ by more than 2 %, there are up to
 three times as many. Keys are random, 16 bytes, and ``bytes`` unless a buffer is spoken of. Nothing
-is timed before it has answered "maybe" to all of its keys and to about as many strangers as it
+is timed before it has answered "maybe" to all of its keys and to about as many absent keys as it
 should. The targets are in ``benchmarks/kernels/targets.py``.
 
 An *empty compiled call*, the peer of the rows by buffer, is ``gc.is_tracked(key)`` in a ``for``

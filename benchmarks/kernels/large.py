@@ -46,7 +46,7 @@ def on_cache_lines(data: bytes, *, huge: bool) -> memoryview:
 
 
 def check_share(answers: bytearray) -> float:
-    """The share of "maybe" among a half-full filter's answers to strangers, if it is as it must be.
+    """How many absent keys a half-full filter lets pass, as a share, if it is as it must be.
 
     That is ``0.5 ** PROBES`` and three percent of it more, since probes of a key may coincide.
     """
@@ -54,7 +54,7 @@ def check_share(answers: bytearray) -> float:
     chance = 4 * (expected / len(answers)) ** 0.5
     if abs(share - expected) > 0.1 * expected + chance:
         raise WrongAnswersError(
-            f"a half-full filter lets {share:.3%} of strangers pass, not {expected:.3%}"
+            f"a half-full filter lets {share:.3%} of absent keys pass, not {expected:.3%}"
         )
     return share
 

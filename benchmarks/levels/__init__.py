@@ -11,7 +11,7 @@ Before a database is even filled, what lookups will read is predicted and writte
 what the configuration says and how many keys each level is to have, and not from any filter that
 was built. A key that is nowhere comes to every level, for all runs reach over all of it, and reads
 a block there as often as ``filters.sizing`` expects of the level's filter, or always where there is
-none. A key on a level reads one block there, and on each level above as a stranger does.
+none. A key on a level reads one block there, and on each level above as an absent key does.
 
 Then keys are looked up with ``db.get``, every answer is checked, and ``db.stats()`` tells how many
 blocks each level was asked for, from cache or from storage. Intervals hold 95 %: Wilson's for a

@@ -42,7 +42,7 @@ class Prediction:
     rates: Rates
 
     def reads(self, questions: Questions, level: int) -> float | None:
-        """Blocks read on a level per lookup: for keys that are there, and for strangers let in."""
+        """Blocks read on a level per lookup: for keys it has, and for absent keys let in."""
         rate, asked = self.rates[level], questions.asked[level]
         if rate is None:
             return None

@@ -29,7 +29,7 @@ from filters.families import FAMILIES
 from filters.family import Cost
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20}
-STRANGERS = 1_000_000
+ABSENT_KEYS = 1_000_000
 LINE, CALL = "a random cache line", "an empty compiled call"
 
 # Nanoseconds of a build and a probe of a family that nobody has measured.
@@ -205,14 +205,14 @@ def rate_rows(
     rng: random.Random, subject: str, kind: str, n: int, bits: float, rate: float, really: float = 0
 ) -> Iterator[Row]:
     """What is counted of one subject."""
-    hits = _poisson(rng, (really or rate) * STRANGERS)
-    distance = sigmas(hits, STRANGERS, rate)
+    hits = _poisson(rng, (really or rate) * ABSENT_KEYS)
+    distance = sigmas(hits, ABSENT_KEYS, rate)
     marked = abs(distance) > MARKED
-    share, group = hits / STRANGERS, "Rates and sizes"
+    share, group = hits / ABSENT_KEYS, "Rates and sizes"
     yield _filters(group, "false negatives", subject, kind, n, unit="keys", value=0.0)
     yield _filters(
         group, "false-positive rate", subject, kind, n,
-        unit="share", value=share, expected=rate, interval=wilson(hits, STRANGERS),
+        unit="share", value=share, expected=rate, interval=wilson(hits, ABSENT_KEYS),
         sigmas=distance, verdict=UNEXPECTED if marked else AS_EXPECTED,
         note=f"{distance:.1f} standard errors from what is expected" if marked else "",
     )  # fmt: skip

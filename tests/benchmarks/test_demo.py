@@ -25,7 +25,7 @@ def test_it_fills_levels_and_finds_everything(
     assert shown.count(f"{USERS:,} lookups of ") == shown.count(", 0 answers wrong") == 2
     levels = {int(level) for level in re.findall(r"^ +(\d)  \S+.*%$", shown, re.MULTILINE)}
     assert len(levels) >= 3
-    for part in ("a lookup of a stranger reads 0.", ": not found", ": found", "block cache"):
+    for part in ("a lookup of an absent key reads 0.", ": not found", ": found", "block cache"):
         assert part in shown
     assert "100% written" in captured.err
     assert "\r" not in captured.err + shown
@@ -66,8 +66,8 @@ def test_a_lost_or_wrong_value_fails_it(
     assert f"WRONG: {demo.user(20)!r}" in captured.err
 
 
-def test_a_user_for_a_stranger_fails_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "stranger", demo.user)
+def test_a_user_for_an_absent_key_fails_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "absent", demo.user)
     assert demo.run(tmp_path, 1000, 1) == 1
 
 

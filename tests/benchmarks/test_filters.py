@@ -50,8 +50,8 @@ def tiny(test_seed: int) -> Settings:
     return Settings(
         seed=test_seed,
         counts={"random": (COUNT,)},
-        strangers=20_000,
-        many_strangers=40_000,
+        absent=20_000,
+        many_absent=40_000,
         timed_keys=600,
         repeats=2,
         at_least_seconds=0,
@@ -90,7 +90,7 @@ def of(subject: Subject) -> Contender:
 
 
 def liar(share: float) -> Subject:
-    """Answers right for its keys, and "maybe" to a share of the strangers that it does not tell."""
+    """Answers right for its keys, and "maybe" to a share of all others that it does not tell."""
 
     class Reader:
         def __init__(self, keys: list[bytes]):
@@ -190,7 +190,7 @@ def test_keys_are_asked_in_order_and_shuffled(
     assert [keys for body, keys in looped if body == "subject(key)"] == wanted
 
 
-def test_after_opening_keys_and_strangers_are_asked_in_turn(
+def test_after_opening_keys_and_absent_keys_are_asked_in_turn(
     tiny: Settings, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[bytes]] = []
@@ -508,7 +508,7 @@ def test_a_file_of_keys_is_measured_by_halves(tmp_path: Path, tiny: Settings) ->
     with PART.bench(small, tmp_path) as bench:
         rows = by_name(unit(small, "blocked bits_per_key=10").run(bench))
     assert rows["false-positive rate"].at == {"keys": "file", "n": 1250}
-    assert "of 1,251 strangers" in rows["false-positive rate"].note
+    assert "of 1,251 absent keys" in rows["false-positive rate"].note
     path.write_bytes(path.read_bytes().replace(b"line 7\n", b"line x\n"))
     other = PART.settings(Size.QUICK, options(keys_file=path))
     assert other.counts == chosen.counts
@@ -555,13 +555,13 @@ def test_what_is_asked_is_what_came_out_of_the_file(
     assert row.verdict == FAILED
 
 
-def test_rare_false_positives_are_looked_for_among_more_strangers(
+def test_rare_false_positives_are_looked_for_among_more_absent_keys(
     tiny: Settings, bench: Bench
 ) -> None:
     def asked(name: str) -> int:
         [who] = [each for each in contenders.measured(tiny) if each.name == name]
         built: Built = bench.built(who, "random", COUNT)
-        return rates.strangers_passed(built, tiny)[1]
+        return rates.absent_let_through(built, tiny)[1]
 
-    assert asked("blocked bits_per_key=10") == tiny.strangers
-    assert asked("binary-fuse fingerprint_bits=16") == tiny.many_strangers
+    assert asked("blocked bits_per_key=10") == tiny.absent
+    assert asked("binary-fuse fingerprint_bits=16") == tiny.many_absent

@@ -23,7 +23,7 @@ def test_a_piece_is_as_much_as_a_generator_gives_at_once(rng: random.Random) -> 
     assert len(rng.randbytes(keys.CHUNK)) == keys.CHUNK
 
 
-def test_keys_and_strangers_come_in_every_form(test_seed: int) -> None:
+def test_keys_and_absent_keys_come_in_every_form(test_seed: int) -> None:
     made = keys.Keys(100, test_seed)
     for known in (True, False):
         assert list(made.packed(known)) == made.in_order[known]

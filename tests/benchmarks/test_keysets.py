@@ -1,4 +1,4 @@
-"""Keys of every kind: as many as wanted, distinct, disjoint from strangers, the same every time."""
+"""Keys of every kind: as many as wanted, distinct, none of them absent, the same every time."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from benchmarks.subjects import packed
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_keys_and_strangers_are_distinct_disjoint_and_reproducible(
+def test_keys_and_absent_keys_are_distinct_disjoint_and_reproducible(
     kind: str, test_seed: int
 ) -> None:
     wanted = Wanted(kind, 3000, test_seed)
-    found = made(wanted, strangers=2000, many=5000, timed=500)
+    found = made(wanted, absent=2000, many=5000, timed=500)
     assert len(found.keys) == len(set(found.keys)) == 3000
-    many = set(found.many_strangers)
-    assert len(found.many_strangers) == len(many) == 5000
-    assert len(found.strangers) == len(found.packed_strangers) == 2000
-    assert set(found.strangers) == set(found.packed_strangers) <= many
+    many = set(found.many_absent)
+    assert len(found.many_absent) == len(many) == 5000
+    assert len(found.absent) == len(found.packed_absent) == 2000
+    assert set(found.absent) == set(found.packed_absent) <= many
     assert many.isdisjoint(found.keys)
-    again = made(wanted, strangers=2000, many=5000, timed=500)
-    assert (again.keys, again.strangers, again.asked) == (found.keys, found.strangers, found.asked)
+    again = made(wanted, absent=2000, many=5000, timed=500)
+    assert (again.keys, again.absent, again.asked) == (found.keys, found.absent, found.asked)
     if kind != "integers":
         assert Wanted(kind, 3000, test_seed + 1).keys() != found.keys
     assert wanted.keys() == found.keys
@@ -49,9 +49,9 @@ def test_what_is_drawn_twice_or_is_a_key_is_left_out() -> None:
     assert distinct(chunks, 3, without=[b"c"]) == [b"a", b"b", b"d"]
 
 
-def test_strangers_that_are_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Wanted, "strangers", lambda self, keys, number: keys[:number])
-    with pytest.raises(AssertionError, match="among its strangers"):
+def test_absent_keys_that_are_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Wanted, "absent", lambda self, keys, number: keys[:number])
+    with pytest.raises(AssertionError, match="among its absent keys"):
         made(Wanted("random", 100, 1), 50, 50, 50)
 
 
@@ -106,9 +106,9 @@ def test_a_file_is_halved_by_the_seed(tmp_path: Path) -> None:
     for seed in (1, 2):
         wanted = Wanted(keysets.FILE, 1000, seed, path)
         keys = wanted.keys()
-        strangers = wanted.strangers(keys, 10**6)
-        assert (len(keys), len(strangers)) == (1000, 1001)
-        assert sorted(keys + strangers) == sorted(lines)
+        absent = wanted.absent(keys, 10**6)
+        assert (len(keys), len(absent)) == (1000, 1001)
+        assert sorted(keys + absent) == sorted(lines)
         halves.append(keys)
     assert halves[0] != halves[1]
 

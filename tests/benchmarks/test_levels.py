@@ -164,7 +164,7 @@ def test_the_seed_decides_the_data(settings: Settings) -> None:
 # -- The prediction ------------------------------------------------------------------------
 
 
-def test_a_prediction_adds_up_what_strangers_and_present_keys_read() -> None:
+def test_a_prediction_adds_up_what_absent_keys_and_present_keys_read() -> None:
     rates = {1: Rate(0.5), 2: Rate(0.1), 3: Rate(1.0)}
     prediction = Prediction("three levels", rates)
     absent = Questions(ABSENT, [b""] * 10, [], dict.fromkeys(rates, Asked(0, 10)))
@@ -347,7 +347,7 @@ def test_every_configuration_is_filled_asked_and_as_predicted(bench: Bench) -> N
     assert len(marked) <= 4  # in levels of ten keys chance is coarse
 
 
-def test_without_filters_a_stranger_reads_a_block_on_every_level(bench: Bench) -> None:
+def test_without_filters_an_absent_key_reads_a_block_on_every_level(bench: Bench) -> None:
     rows = unit(named("none"), bench.settings).run(bench)
     assert of(rows, READS, ABSENT).value == LEVELS
     assert of(rows, READS, ABSENT).interval == pytest.approx((LEVELS, LEVELS), abs=0.01)

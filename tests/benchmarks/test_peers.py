@@ -12,7 +12,7 @@ from benchmarks import peers
 from benchmarks.errors import UnavailableError, WrongAnswersError
 from benchmarks.subjects import Subject, check_forms, check_keys
 
-COUNT, STRANGERS = 2000, 10_000
+COUNT, ABSENT_KEYS = 2000, 10_000
 MAKERS: dict[str, Callable[[], Subject]] = {
     **peers.BY_NAME,
     "pyfusefilter of 16 bits": lambda: peers.pyfusefilter(16),
@@ -33,7 +33,7 @@ def test_a_peer_is_what_its_name_says_also_out_of_a_file(
     except UnavailableError as error:
         pytest.skip(str(error))
     keys = [rng.randbytes(16) for _ in range(COUNT)]
-    strangers = [rng.randbytes(16) for _ in range(STRANGERS)]
+    absent = [rng.randbytes(16) for _ in range(ABSENT_KEYS)]
     built = subject.build(keys)
     path = tmp_path / "filter"
     subject.storage.save(built, path)
@@ -42,9 +42,9 @@ def test_a_peer_is_what_its_name_says_also_out_of_a_file(
     assert expected is not None
     for each in (built, opened):
         check_keys(subject, each, keys)
-        passed = check_forms(subject, each, strangers)
-        assert passed < 1.5 * expected * STRANGERS + 20
-        assert passed > 0.5 * expected * STRANGERS - 20
+        passed = check_forms(subject, each, absent)
+        assert passed < 1.5 * expected * ABSENT_KEYS + 20
+        assert passed > 0.5 * expected * ABSENT_KEYS - 20
     bits = subject.storage.size(built, path) * 8 / COUNT
     # A page at most in a mapped file, and no filter is smaller than the bound.
     assert 4 < bits < 25 + 8 * 4096 / COUNT
