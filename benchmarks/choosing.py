@@ -16,8 +16,8 @@ from benchmarks.report.charts import figures
 from benchmarks.report.labels import Box, Label
 from benchmarks.report.markup import Markup, tag
 from filters import sizing
+from filters.costs import Cost
 from filters.families import FAMILIES
-from filters.family import Cost
 from policies.recommendation import Recommendation, recommend
 
 TARGET = Path(__file__).parent.parent / "docs" / "choosing.svg"

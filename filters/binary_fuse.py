@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header, peeled
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import Family
 from filters.peeled import ARITY, Shard, Size
@@ -141,19 +140,15 @@ def _checked_geometry(index: int, length: int, segments: int) -> Geometry:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="BinaryFuseFilter",
     number=5,
     policy="policies.builtin:BinaryFusePolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
     plan=size_of,
-    payload_bytes=payload_bytes,
     predicted_fpr=peeled.predicted_fpr,
     only={"fingerprint_bits": peeled.FINGERPRINT_BITS},
     examples=({"fingerprint_bits": 16}, {"bits_per_key": 9}, {"fpr": 0.001}),
     purpose="large sets that never change",
     strength="near the bound at rates of 1/256 and 1/65536, three cache lines",
     reads="3",
-    cost=COSTS.get(FAMILY),
 )

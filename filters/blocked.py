@@ -21,7 +21,6 @@ import attrs
 
 from filters import advice, header, occupancy
 from filters.blocked_probes import PROBES_UP_TO
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
@@ -156,15 +155,10 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="BlockedBloomFilter",
     number=4,
     policy="policies.builtin:BlockedPolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     estimate_num_keys=lambda built: count_from_fill(
         built.fill, Geometry(built.num_lines, built.num_probes)
     ),
@@ -173,5 +167,4 @@ RECORD = Family(
     strength="one cache line a lookup, and the quickest to build",
     reads="1",
     grows=RATE_RISES,
-    cost=COSTS.get(FAMILY),
 )

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
@@ -399,18 +398,12 @@ def _check_left_over(head: header.Header, hashes: list[int], layers: list[Layer]
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="BumpedRibbonFilter",
     number=6,
     policy="policies.builtin:BumpedRibbonPolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     examples=({"bits_per_key": 4.3}, {"fpr": 1e-6}),
     purpose="the fewest bits at any rate, slower to build",
     strength="nearest to the bound at any rate, and slower to build and to ask",
     reads="2 to 3, side by side",
-    cost=COSTS.get(FAMILY),
 )

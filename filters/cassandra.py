@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from filters import occupancy, sampling
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import NO_SECRET, Family
 from filters.header import immutable_view
@@ -297,15 +296,10 @@ def equal(one: CassandraBloomFilter, other: Any) -> bool:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="CassandraBloomFilter",
     policy="policies.builtin:CassandraPolicy",
-    parameters=SIZING_PARAMETERS,
     options={"expected_keys": "in `build` only"},
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     estimate_num_keys=lambda built: count_from_fill(
         built.fill, Geometry(built.num_bits, built.num_probes)
     ),
@@ -315,5 +309,4 @@ RECORD = Family(
     strength=NO_SECRET,
     reads="up to 5 and 7",
     foreign="Cassandra's",
-    cost=COSTS.get(FAMILY),
 )

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header, occupancy
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
@@ -126,15 +125,10 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="ClassicBloomFilter",
     number=1,
     policy="policies.builtin:ClassicPolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     estimate_num_keys=lambda built: count_from_fill(
         built.fill, Geometry(built.num_bits, built.num_probes)
     ),
@@ -143,5 +137,4 @@ RECORD = Family(
     strength="as many bits at any rate, one cache miss for each probe",
     reads="up to 7 and 10",
     grows=RATE_RISES,
-    cost=COSTS.get(FAMILY),
 )

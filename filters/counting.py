@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from filters import classic, header
 from filters.classic import Geometry
-from filters.costs import COSTS
 from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
@@ -69,15 +68,10 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="CountingBloomFilter",
     number=2,
     policy="policies.builtin:CountingPolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     estimate_num_keys=lambda built: count_from_fill(
         built.fill, Geometry(built.num_counters, built.num_probes)
     ),
@@ -88,5 +82,4 @@ RECORD = Family(
     in_tables=False,
     removes=True,
     grows=RATE_RISES,
-    cost=COSTS.get(FAMILY),
 )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
@@ -148,15 +147,10 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="CuckooFilter",
     number=3,
     policy="policies.builtin:CuckooPolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     examples=(
         {"fingerprint_bits": 6},
         {"fingerprint_bits": 32},
@@ -167,5 +161,4 @@ RECORD = Family(
     strength="removes keys, two cache lines a lookup",
     reads="2",
     removes=True,
-    cost=COSTS.get(FAMILY),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from filters.costs import COSTS, Cost
 from filters.header import OVERHEAD
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
@@ -18,28 +20,23 @@ RATE_RISES = "past that its rate rises"
 NO_SECRET = "its hash knows no secret, so that prepared keys can flood it"
 
 
-@attrs.frozen
-class Cost:
-    """Nanoseconds a key of a filter of a million keys at its default size, compiled."""
-
-    build: float
-    probe: float
-
-    def of(self, lookups: float) -> float:
-        """For building a key into a filter, and for so many lookups."""
-        return self.build + lookups * self.probe
+def _of_page(name: str) -> Any:
+    """The default of a field: what the family's page defines under this name."""
+    return attrs.Factory(lambda family: getattr(sys.modules[family.page], name), takes_self=True)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Family:
     """One family: its names, its classes, how it is sized, what it is for, where its bytes stand.
 
-    The record stands at the end of the family's page. What can be derived from it is derived:
-    registries, exports, sizing, recommendations, tables in documents, parameters of tests, subjects
-    of benchmarks.
+    The record stands at the end of the family's page, and takes from there what is not said. What
+    can be derived from it is derived: registries, exports, sizing, recommendations, tables in
+    documents, parameters of tests, subjects of benchmarks.
     """
 
-    name: str
+    page: str
+    """The module that it stands in."""
+    name: str = attrs.field(default=_of_page("FAMILY"))
     class_name: str
     module: str = attrs.field()
     """Where a kernel has the class, with ``{kernel}`` for the kernel's name."""
@@ -52,16 +49,16 @@ class Family:
     table_key: str = ""
     """Under which a table names its bytes as they are; empty: they stand in a block of ours."""
 
-    parameters: SizingParameters
+    parameters: SizingParameters = attrs.field(default=_of_page("SIZING_PARAMETERS"))
     options: Mapping[str, str] = attrs.field(factory=dict)
     """What else ``build`` takes to shape a filter, and which values, for documents."""
-    check: Callable[..., Any]
+    check: Callable[..., Any] = attrs.field(default=_of_page("check"))
     """The sizing that keyword arguments ask for."""
-    plan: Callable[..., Any]
+    plan: Callable[..., Any] = attrs.field(default=_of_page("plan"))
     """The geometry for a number of keys, a sizing and, where it takes it, a number of probes."""
-    payload_bytes: Callable[[Any], int]
+    payload_bytes: Callable[[Any], int] = attrs.field(default=_of_page("payload_bytes"))
     """The bytes of a geometry."""
-    predicted_fpr: Callable[[float, Any], float]
+    predicted_fpr: Callable[[float, Any], float] = attrs.field(default=_of_page("predicted_fpr"))
     """The rate of a geometry once so many keys are in."""
     estimate_num_keys: Callable[[Any], float] = lambda built: float(built.num_keys)
     """How many keys a filter holds, as its fill suggests; as it says where it keeps count."""
@@ -89,7 +86,9 @@ class Family:
     """What becomes of it past the number of keys it was made for; empty: it takes no more."""
     outgrows: bool = False
     """Its rate holds however many keys come."""
-    cost: Cost | None = None
+    cost: Cost | None = attrs.field(
+        default=attrs.Factory(lambda family: COSTS.get(family.name), takes_self=True)
+    )
     """As measured; None until somebody has."""
 
     @module.default

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from filters import occupancy
-from filters.costs import COSTS
 from filters.family import NO_SECRET, Family
 from filters.header import immutable_view
 from filters.leveldb_rates import NUM_KEYS, RATES
@@ -123,19 +122,20 @@ def _geometry(num_keys: int, bits_per_key: int, num_probes: int | None) -> Geome
     return Geometry(bits_for(num_keys, bits_per_key), num_probes or default_probes(bits_per_key))
 
 
-def predicted_fpr(num_keys: int, geometry: Geometry) -> float:
+def predicted_fpr(num_keys: float, geometry: Geometry) -> float:
     """The typical rate of a filter of this many keys: measured for LevelDB's geometries.
 
     For any other geometry (another probe count, or more keys than it was made for) it is modelled,
     which comes within a fifth or so at 1,000 keys and more and up to 16 bits per key, and far too
     low for few keys at many bits.
     """
-    if num_keys == 0:
+    count = round(num_keys)
+    if count == 0:
         return 0.0
-    bits_per_key = _bits_per_key_of(num_keys, geometry)
+    bits_per_key = _bits_per_key_of(count, geometry)
     if bits_per_key is None:
-        return modelled_fpr(num_keys, geometry)
-    return typical_fpr(num_keys, bits_per_key)
+        return modelled_fpr(count, geometry)
+    return typical_fpr(count, bits_per_key)
 
 
 def _bits_per_key_of(num_keys: int, geometry: Geometry) -> int | None:
@@ -246,15 +246,10 @@ def _estimate_num_keys(built: Any) -> float:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="LevelDBBloomFilter",
     policy="policies.builtin:LevelDBPolicy",
     layouts=frozenset({"table", "block"}),
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
     estimate_num_keys=_estimate_num_keys,
     overhead=1,  # the number of probes
     samples=True,
@@ -263,5 +258,4 @@ RECORD = Family(
     strength=NO_SECRET,
     reads="up to 6 and 11",
     foreign="LevelDB's",
-    cost=COSTS.get(FAMILY),
 )

@@ -20,7 +20,6 @@ import attrs
 
 from filters import rocksdb
 from filters.compat_hashing import MASK32, MASK64
-from filters.costs import COSTS
 from filters.family import NO_SECRET, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
@@ -256,16 +255,11 @@ def trailer(geometry: Geometry, seed: int) -> bytes:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="RocksDBRibbonFilter",
     policy="policies.builtin:RibbonPolicy",
     table_key="fullfilter.rocksdb.BuiltinBloomFilter",
-    parameters=SIZING_PARAMETERS,
     options={"optimize_filters_for_memory": "`true` or `false`"},
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
     estimate_num_keys=rocksdb.RECORD.estimate_num_keys,
     overhead=rocksdb.TRAILER_BYTES,
     examples=({"bits_per_key": 1.5}, {"fpr": 0.0123}),
@@ -273,5 +267,4 @@ RECORD = Family(
     strength=NO_SECRET,
     reads="4",
     foreign="RocksDB's",
-    cost=COSTS.get(FAMILY),
 )

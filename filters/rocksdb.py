@@ -17,7 +17,6 @@ from typing import Any
 import attrs
 
 from filters import occupancy
-from filters.costs import COSTS
 from filters.family import NO_SECRET, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
 
@@ -149,16 +148,11 @@ def _estimate_num_keys(built: Any) -> float:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="RocksDBBloomFilter",
     policy="policies.builtin:RocksDBPolicy",
     table_key="fullfilter.rocksdb.BuiltinBloomFilter",
-    parameters=SIZING_PARAMETERS,
     options={"optimize_filters_for_memory": "`true` or `false`"},
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=lambda num_keys, geometry: predicted_fpr(round(num_keys), geometry),
     estimate_num_keys=_estimate_num_keys,
     overhead=TRAILER_BYTES,
     examples=({"bits_per_key": 1.5}, {"fpr": 0.01}, {"optimize_filters_for_memory": False}),
@@ -166,5 +160,4 @@ RECORD = Family(
     strength=NO_SECRET,
     reads="1",
     foreign="RocksDB's",
-    cost=COSTS.get(FAMILY),
 )

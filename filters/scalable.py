@@ -22,7 +22,6 @@ import attrs
 
 from filters import classic, header
 from filters.classic import Geometry
-from filters.costs import COSTS
 from filters.errors import CapacityError, CorruptFilterError
 from filters.family import Family
 from filters.sizing_parameters import SizingParameter, SizingParameters, checked_int, checked_number
@@ -296,15 +295,10 @@ def _decode_slices(payload: memoryview, count: int) -> Iterator[tuple[Geometry, 
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="ScalableBloomFilter",
     number=8,
-    parameters=SIZING_PARAMETERS,
     options={"tightening": "0.5 to 0.95", "growth": "2 or 4"},
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     examples=({"fpr": 0.2, "tightening": 0.5, "growth": 4},),
     purpose="streams, of who knows how many keys",
     strength="keeps its rate however many keys come, a lookup asks every slice",
@@ -312,5 +306,4 @@ RECORD = Family(
     in_tables=False,
     grows="it goes on in a larger slice",
     outgrows=True,
-    cost=COSTS.get(FAMILY),
 )

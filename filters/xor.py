@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header, peeled
-from filters.costs import COSTS
 from filters.errors import CorruptFilterError
 from filters.family import Family
 from filters.peeled import ARITY, Shard, Size
@@ -121,19 +120,15 @@ def _checked_geometry(index: int, block_length: int) -> Geometry:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="XorFilter",
     number=7,
     policy="policies.builtin:XorPolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
     plan=size_of,
-    payload_bytes=payload_bytes,
     predicted_fpr=peeled.predicted_fpr,
     only={"fingerprint_bits": peeled.FINGERPRINT_BITS},
     examples=({"fingerprint_bits": 16}, {"bits_per_key": 10}),
     purpose="small sets that never change",
     strength="three cache lines; smaller than binary-fuse for few keys only",
     reads="3",
-    cost=COSTS.get(FAMILY),
 )

@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 
 from filters import sizing
+from filters.costs import Cost
 from filters.families import FAMILIES
-from filters.family import Cost, Family
+from filters.family import Family
 from filters.sizing_parameters import checked_int, checked_number
 from policies.contract import FilterPolicy
 from policies.registry import create

@@ -25,8 +25,8 @@ from benchmarks.rows import (
 from benchmarks.statistics import MARKED, sigmas, wilson
 from benchmarks.subjects import LIVE, as_programs_have_it
 from filters import sizing
+from filters.costs import Cost
 from filters.families import FAMILIES
-from filters.family import Cost
 
 CACHES = {"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20}
 ABSENT_KEYS = 1_000_000

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from filters import classic, header
 from filters.classic import Geometry, count_from_fill, payload_bytes, predicted_fpr
-from filters.family import RATE_RISES, Cost, Family
+from filters.costs import Cost
+from filters.family import RATE_RISES, Family
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
@@ -48,16 +49,11 @@ def decode(buffer: Buffer) -> tuple[header.Header, Geometry, memoryview]:
 
 
 RECORD = Family(
-    name=FAMILY,
+    page=__name__,
     class_name="OutsideFilter",
     module="tests.outside.{kernel}",
     number=200,
     policy="tests.outside.policy:OutsidePolicy",
-    parameters=SIZING_PARAMETERS,
-    check=check,
-    plan=plan,
-    payload_bytes=payload_bytes,
-    predicted_fpr=predicted_fpr,
     estimate_num_keys=lambda built: count_from_fill(
         built.fill, Geometry(built.num_bits, built.num_probes)
     ),

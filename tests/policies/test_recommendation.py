@@ -15,9 +15,8 @@ import policies
 from benchmarks import choosing, costs
 from benchmarks.record import Record
 from filters import sizing
-from filters.costs import COSTS
+from filters.costs import COSTS, Cost
 from filters.families import FAMILIES
-from filters.family import Cost
 from policies.recommendation import Recommendation
 from tests.filters.cases import random_keys
 
