@@ -7,42 +7,36 @@ import random
 import warnings
 from collections import Counter
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from filters import PackedKeys, blocked, classic, counting, cuckoo, kernels, scalable, sizing
+from filters import PackedKeys, classic, kernels, sizing
 from filters.hashing import digest
 from tests.effort import once, volume
-from tests.filters.cases import positives, random_keys
+from tests.filters.cases import (
+    DEFAULTS,
+    SALTED,
+    SALTED_DEFAULTS,
+    Case,
+    every_salted_family,
+    positives,
+    random_keys,
+)
 
 pytestmark = once
 
-Build = tuple[str, dict[str, Any]]
 
-COMMON: list[Build] = [
-    ("ClassicBloomFilter", {"bits_per_key": 5}),
-    ("ClassicBloomFilter", {"bits_per_key": 10}),
-    ("ClassicBloomFilter", {"fpr": 0.002}),
-    ("CountingBloomFilter", {"counters_per_key": 10}),
-    ("BlockedBloomFilter", {"bits_per_key": 5}),
-    ("BlockedBloomFilter", {"bits_per_key": 10}),
-    ("BlockedBloomFilter", {"fpr": 0.002}),
-    ("CuckooFilter", {"fingerprint_bits": 6}),
-    ("CuckooFilter", {"fingerprint_bits": 10}),
-    ("CuckooFilter", {"fpr": 0.002}),
-    ("BinaryFuseFilter", {"fingerprint_bits": 8}),
-    ("ScalableBloomFilter", {"fpr": 0.1}),
-    ("XorFilter", {"fingerprint_bits": 8}),
-    ("BumpedRibbonFilter", {"fpr": 0.0123}),
-]
-
-
-def build(kernel: ModuleType, which: Build, keys: Any, **more: Any) -> Any:
-    name, sizes = which
+def predicted_fpr(case: Case, count: int | None = None, **more: float) -> float:
+    """The rate that theory gives a filter before it is built."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return getattr(kernel, name).build(keys, **sizes, **more)
+        return sizing.fpr(case.family, n=count, **case.sizes, **more)
+
+
+COUNTED = [case for case in SALTED if predicted_fpr(case) > 0.001]
+"""Those whose absent keys pass often enough to be counted."""
+
+every_counted_case = pytest.mark.parametrize("case", COUNTED, ids=str)
 
 
 def tolerance(rate: float, trials: int) -> float:
@@ -50,26 +44,27 @@ def tolerance(rate: float, trials: int) -> float:
     return max(4 * math.sqrt(rate * (1 - rate) / trials), 0.02 * rate)
 
 
-@pytest.mark.parametrize("which", COMMON, ids=str)
-def test_many_keys(kernel: ModuleType, which: Build, rng: random.Random) -> None:
+@every_counted_case
+def test_many_keys(kernel: ModuleType, case: Case, rng: random.Random) -> None:
     keys = random_keys(rng, 30_000)
-    built = build(kernel, which, keys, seed=rng.getrandbits(64), salt=rng.getrandbits(64))
+    built = case.build(kernel, keys, seed=rng.getrandbits(64), salt=rng.getrandbits(64))
     trials = volume(kernel, 50_000, 200_000, 1_000_000)
     measured = positives(built, random_keys(rng, trials, length=17)) / trials
     assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
 
 
 SMALL = [
-    *COMMON,
-    ("ClassicBloomFilter", {"bits_per_key": 16}),
-    ("BlockedBloomFilter", {"bits_per_key": 12}),
+    *COUNTED,
+    Case("classic", {"bits_per_key": 16}),
+    Case("blocked", {"bits_per_key": 12}),
+    Case("cuckoo", {"fingerprint_bits": 10}),
 ]
 
 
-@pytest.mark.parametrize("which", SMALL, ids=str)
+@pytest.mark.parametrize("case", SMALL, ids=str)
 @pytest.mark.parametrize("count", [10, 100, 1000])
 def test_few_keys_over_many_salts(
-    kernel: ModuleType, which: Build, count: int, rng: random.Random
+    kernel: ModuleType, case: Case, count: int, rng: random.Random
 ) -> None:
     """A rate of few keys varies from salt to salt, so that the mean of many filters is compared."""
     rounds = volume(kernel, 50, 200, 1000)
@@ -77,7 +72,7 @@ def test_few_keys_over_many_salts(
     digests = [rng.getrandbits(64) for _ in range(2000)]
     rates, expected = [], []
     for _ in range(rounds):
-        built = build(kernel, which, keys, seed=1, salt=rng.getrandbits(64))
+        built = case.build(kernel, keys, seed=1, salt=rng.getrandbits(64))
         sample = rng.sample(digests, 1000)
         rates.append(sum(map(built.might_contain_digest, sample)) / len(sample))
         expected.append(built.expected_fpr)
@@ -108,79 +103,53 @@ def test_the_multiply_chain_meets_the_theory_where_double_hashing_does_not(
     )
 
 
-@pytest.mark.parametrize("which", COMMON, ids=str)
+@every_counted_case
 def test_predictions_before_building_match_what_is_built(
-    kernel: ModuleType, which: Build, rng: random.Random
+    kernel: ModuleType, case: Case, rng: random.Random
 ) -> None:
-    built = build(kernel, which, random_keys(rng, 30_000))
-    assert predicted(built, 30_000) == pytest.approx(built.expected_fpr, rel=0.04)
-
-
-def predicted(built: Any, count: float) -> float:
-    """The rate that theory gives a filter of this geometry with so many keys in it."""
-    match built.family:
-        case "classic":
-            geometry = classic.Geometry(built.num_bits, built.num_probes)
-            return classic.predicted_fpr(count, geometry)
-        case "counting":
-            geometry = classic.Geometry(built.num_counters, built.num_probes)
-            return counting.predicted_fpr(count, geometry)
-        case "blocked":
-            lines = blocked.Geometry(built.num_lines, built.num_probes)
-            return blocked.predicted_fpr(count, lines)
-        case "cuckoo":
-            buckets = cuckoo.Geometry(built.num_buckets, built.fingerprint_bits)
-            return cuckoo.predicted_fpr(count, buckets)
-        case "binary-fuse" | "xor":
-            return 2.0**-built.fingerprint_bits
-        case "scalable":
-            chain = scalable.plan(built.num_keys, scalable.check(fpr=built.fpr))
-            return scalable.predicted_fpr(count, chain)
-        case "bumped-ribbon":
-            return sizing.fpr("bumped-ribbon", n=round(count), fpr=0.0123)
-    raise AssertionError(f"no prediction for {built.family}")
+    built = case.build(kernel, random_keys(rng, 30_000))
+    assert predicted_fpr(case, 30_000) == pytest.approx(built.expected_fpr, rel=0.04)
 
 
 @pytest.mark.parametrize("fpr", [0.3, 0.05, 0.01, 0.001])
 @pytest.mark.parametrize("count", [1, 10, 300, 20_000])
-@pytest.mark.parametrize(
-    "name",
-    ["ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter", "BumpedRibbonFilter"],
-)
+@every_salted_family
 def test_a_rate_asked_for_is_a_ceiling_at_any_size(
-    kernel: ModuleType, name: str, fpr: float, count: int, rng: random.Random
+    kernel: ModuleType, case: Case, fpr: float, count: int, rng: random.Random
 ) -> None:
     rates = []
     for _ in range(5 if count > 1000 else volume(kernel, 25, 100, 500)):
-        built = build(kernel, (name, {"fpr": fpr}), random_keys(rng, count))
+        built = case.build(kernel, random_keys(rng, count), fpr=fpr)
         rates.append(built.expected_fpr)
     mean, spread = sum(rates) / len(rates), _deviation(rates) / math.sqrt(len(rates))
     assert mean <= fpr * 1.002 + 4 * spread
 
 
 @pytest.mark.parametrize(
-    "name", ["ClassicBloomFilter", "CountingBloomFilter", "BlockedBloomFilter"]
+    "case", [case for case in DEFAULTS if case.record.can_be_over_filled], ids=str
 )
 @pytest.mark.parametrize("factor", [1.2, 2, 3])
 def test_over_filling_costs_what_is_predicted(
-    kernel: ModuleType, name: str, factor: float, rng: random.Random
+    kernel: ModuleType, case: Case, factor: float, rng: random.Random
 ) -> None:
     capacity, trials = 10_000, 60_000
-    built = getattr(kernel, name).with_capacity(capacity)
+    built = case.cls(kernel).with_capacity(capacity)
     built.add_many(random_keys(rng, round(factor * capacity)))
     measured = positives(built, random_keys(rng, trials, length=17)) / trials
-    assert built.expected_fpr == pytest.approx(predicted(built, factor * capacity), rel=0.05)
+    assert built.expected_fpr == pytest.approx(
+        predicted_fpr(case, capacity, over_filled=factor), rel=0.05
+    )
     assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
 
 
-@pytest.mark.skipif("native" not in kernels.available(), reason="it takes many strangers")
+@pytest.mark.skipif("native" not in kernels.available(), reason="it takes many absent")
 def test_short_fingerprints_agree_in_both_buckets_or_in_none(rng: random.Random) -> None:
     """Taking the slots of two buckets for independent would predict one percent too much."""
     kernel = kernels.load("native")
-    keys, strangers = (PackedKeys(rng.randbytes(16 * n), width=16) for n in (100_000, 1_000_000))
+    keys, absent = (PackedKeys(rng.randbytes(16 * n), width=16) for n in (100_000, 1_000_000))
     built = [kernel.CuckooFilter.build(keys, fingerprint_bits=6) for _ in range(3)]
-    passed = sum(sum(each.might_contain_many(strangers)) for each in built)
-    expected = sum(each.expected_fpr for each in built) * len(strangers)
+    passed = sum(sum(each.might_contain_many(absent)) for each in built)
+    expected = sum(each.expected_fpr for each in built) * len(absent)
     assert passed == pytest.approx(expected, rel=0.005)
 
 
@@ -226,22 +195,13 @@ FLOODS = [
     ("high", 24),
 ]
 
-HOSTILE: list[Build] = [
-    ("ClassicBloomFilter", {"bits_per_key": 8}),
-    ("CountingBloomFilter", {"counters_per_key": 8}),
-    ("BlockedBloomFilter", {"bits_per_key": 8}),
-    ("CuckooFilter", {"fingerprint_bits": 8}),
-    ("BinaryFuseFilter", {"fingerprint_bits": 8}),
-    ("ScalableBloomFilter", {"fpr": 0.1}),
-    ("XorFilter", {"fingerprint_bits": 8}),
-    ("BumpedRibbonFilter", {"fpr": 0.0123}),
-]
+OF_A_RATE = [Case(case.family, {case.record.rate_parameter: 0.03}) for case in SALTED_DEFAULTS]
 
 
-@pytest.mark.parametrize("which", HOSTILE, ids=str)
+@pytest.mark.parametrize("case", OF_A_RATE, ids=str)
 @pytest.mark.parametrize(("side", "bits"), FLOODS)
 def test_digests_that_share_bits_do_not_flood_a_filter(
-    kernel: ModuleType, which: Build, side: str, bits: int, rng: random.Random
+    kernel: ModuleType, case: Case, side: str, bits: int, rng: random.Random
 ) -> None:
     """Keys chosen for what their digests have in common fill a salted filter like any others."""
     shared = rng.getrandbits(bits)
@@ -251,28 +211,26 @@ def test_digests_that_share_bits_do_not_flood_a_filter(
         return rest << bits | shared if side == "low" else shared << 64 - bits | rest
 
     count, trials = 20_000, volume(kernel, 30_000, 120_000, 600_000)
-    members = getattr(kernel, which[0]).digests()
+    members = case.cls(kernel).digests()
     for _ in range(count):
         members.add_digest(hostile())
-    built = build(kernel, which, members)
-    honest = predicted(built, count)
-    strangers = sum(built.might_contain_digest(hostile()) for _ in range(trials)) / trials
+    built = case.build(kernel, members)
+    honest = predicted_fpr(case, count)
+    absent = sum(built.might_contain_digest(hostile()) for _ in range(trials)) / trials
     others = sum(built.might_contain_digest(rng.getrandbits(64)) for _ in range(trials)) / trials
-    for measured in (strangers, others):
+    for measured in (absent, others):
         assert measured <= 1.05 * honest + 4 * math.sqrt(honest / trials)
 
 
-@pytest.mark.parametrize("which", HOSTILE, ids=str)
+@pytest.mark.parametrize("case", OF_A_RATE, ids=str)
 def test_false_positives_of_one_filter_do_not_pass_another(
-    kernel: ModuleType, which: Build, rng: random.Random
+    kernel: ModuleType, case: Case, rng: random.Random
 ) -> None:
     """Same keys and seed, another salt: what passed one filter is nothing special to the other."""
     keys, seed = random_keys(rng, 5000), rng.getrandbits(64)
-    one, two = (build(kernel, which, keys, seed=seed, salt=rng.getrandbits(64)) for _ in range(2))
-    strangers = random_keys(rng, 150_000, length=17)
-    passed = [
-        key for key, yes in zip(strangers, one.might_contain_many(strangers), strict=True) if yes
-    ]
+    one, two = (case.build(kernel, keys, seed=seed, salt=rng.getrandbits(64)) for _ in range(2))
+    absent = random_keys(rng, 150_000, length=17)
+    passed = [key for key, yes in zip(absent, one.might_contain_many(absent), strict=True) if yes]
     assert len(passed) > 300
     honest = two.expected_fpr
     replayed = positives(two, passed) / len(passed)
