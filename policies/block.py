@@ -78,12 +78,12 @@ class EmptyReader:
     num_keys = 0
 
     def might_contain(self, key: Buffer) -> bool:
-        """False."""
+        """False for any key, and TypeError for what is none."""
         key_bytes(key)
         return False
 
     def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
-        """False for each."""
+        """False for each key."""
         return [self.might_contain(key) for key in keys]
 
 

@@ -1,6 +1,6 @@
 """Where filters sit in a table, and how they are written there.
 
-The metaindex names them as the ancestors do, so that each finds its own:
+The metaindex names them as LevelDB and RocksDB do, so that each finds its own:
 
 - ``filter.leveldb.BuiltinBloomFilter2``: a filter per 2 KiB window of the file, LevelDB's form.
 - ``fullfilter.rocksdb.BuiltinBloomFilter``: one for the table, RocksDB's bytes as they are, Bloom
@@ -77,10 +77,10 @@ class NoFilter:
     """Writes no filter."""
 
     def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
-        """Nothing."""
+        """Let go of the keys."""
 
     def finish(self) -> WrittenFilter:
-        """None."""
+        """That there is none."""
         return WrittenFilter("none")
 
 
@@ -92,7 +92,7 @@ class FullFilter:
         self._builder = VerifiedBuilder(policy, context)
 
     def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
-        """Hand the keys on."""
+        """Add the keys to the table's one filter."""
         self._builder.add_many(keys)
 
     def finish(self) -> WrittenFilter:
@@ -267,7 +267,7 @@ class PlannedFilter:
             self._filter = plan.filter_of(BuildContext(level=plan.level, reason=plan.reason))
 
     def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
-        """Hand the keys on, or keep them."""
+        """Hand the keys on, or keep them for a plug-in."""
         if not self._num_keys:
             self._first = keys[0]
         self._last = keys[-1]

@@ -462,8 +462,12 @@ def test_an_unknown_filter_is_no_damage(place: Place) -> None:
 # -- Damage --------------------------------------------------------------------------------
 
 
-def damaged(place: Place, policy: str, layout: str, where: float, sealed: bool) -> Any:
-    """The description of a table whose filter has one bit flipped; it is closed then."""
+def damaged(place: Place, policy: str, layout: str, where: float | bytes, sealed: bool) -> Any:
+    """The description of a table whose filter has one bit flipped; it is closed then.
+
+    Where is a share of its bytes, or what stands there. ``sealed`` mends the checksum of the block,
+    which stands for those within it: what is found then is what cannot mean anything.
+    """
     db = place.open(Configuration.of(uniform(policy, layout)))
     write(db, KEYS, b"value" * 50)
     (before,) = place.tables()
@@ -472,7 +476,10 @@ def damaged(place: Place, policy: str, layout: str, where: float, sealed: bool) 
 
     def flip(data: bytearray) -> None:
         end = handle.offset + handle.size
-        data[handle.offset + int((handle.size - 1) * where)] ^= 0x10
+        if isinstance(where, bytes):
+            data[data.index(where, handle.offset, end)] ^= 0x10
+        else:
+            data[handle.offset + int((handle.size - 1) * where)] ^= 0x10
         if sealed:
             body = bytes(data[handle.offset : end + 1])
             crc = checksum.mask(checksum.crc32c(body))
@@ -489,8 +496,8 @@ DAMAGES = [
         if policy.name != "none" and policy.params() == policies.create(policy.name).params()
         for where in (0, 0.5, 1)
     ),
-    ("blocked", "table", 0.5, True),
-    ("blocked", "table", 1, True),
+    ("blocked", "table", b"LSMF", True),
+    ("blocked", "table", b"LSFB", True),
     ("leveldb", "block", 0.999, True),
 ]
 
@@ -499,7 +506,7 @@ DAMAGES = [
 def test_a_damaged_filter_costs_reads_and_no_answers(
     policy: str,
     layout: str,
-    where: float,
+    where: float | bytes,
     sealed: bool,
     place: Place,
     caplog: pytest.LogCaptureFixture,
@@ -522,7 +529,7 @@ def test_a_damaged_filter_costs_reads_and_no_answers(
 
 @pytest.mark.parametrize(("policy", "layout", "where", "sealed"), DAMAGES[-4:])
 def test_a_damaged_filter_is_an_error_for_the_paranoid(
-    policy: str, layout: str, where: float, sealed: bool, place: Place
+    policy: str, layout: str, where: float | bytes, sealed: bool, place: Place
 ) -> None:
     before = damaged(place, policy, layout, where, sealed)
     db = place.open(paranoid_checks=True)
