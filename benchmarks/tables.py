@@ -99,21 +99,14 @@ def names_of_sizing_parameters() -> str:
 
 def payloads() -> str:
     """What stands in a block behind the name of a policy."""
-    policies = [family for family in FAMILIES.values() if family.policy]
-    own = sorted(
-        (family for family in policies if not family.foreign), key=lambda family: family.name
-    )
-    foreign = sorted(
-        (family for family in policies if family.foreign), key=lambda family: family.name
+    policies = sorted(
+        (family for family in FAMILIES.values() if family.policy),
+        key=lambda family: (not family.is_salted, family.name),
     )
     return _table(
         "| name | payload |",
         [
-            *(f"| `{family.name}` | {_payload(family)} |" for family in own),
-            *(
-                f"| `{family.name}` | {family.foreign} own bytes, [see below](#{family.name}) |"
-                for family in foreign
-            ),
+            *(f"| `{family.name}` | {_payload(family)} |" for family in policies),
             f'| `{NoFilterPolicy.name}` | not written; any payload means "maybe" to every key |',
             "| another name | the format of whoever owns the prefix |",
         ],
@@ -314,7 +307,9 @@ def _row(*cells: str) -> str:
 
 
 def _payload(family: Family) -> str:
-    """The family whose bytes are stored, as a filter of one key says."""
+    """Whose bytes are stored: another engine's, or those of the family that a filter says."""
+    if not family.is_salted:
+        return f"{family.foreign} own bytes, [see below](#{family.name})"
     data = family.policy_class()().create_filter([b"a key"])
     stored = next(name for name, number in header.FAMILY_IDS.items() if number == data[4])
     called, number = stored.replace("-", " "), header.FAMILY_IDS[stored]

@@ -61,7 +61,8 @@ def mark_of(name: str) -> str:
     """The shape that stands for a family; peers' are hollow, ours full."""
     place = _place(name)
     if place is not None:
-        turn = place // PALETTE + (name not in FAMILIES)  # never a look that is there already
+        # A look that is there already never comes again, nor do alike colours in one shape.
+        turn = place // len(SHAPES) + (name not in FAMILIES)
         return SHAPES[(place + turn) % len(SHAPES)]
     for group in (PEERS, BASELINES, tuple(ENGINES)):
         if name in group:
