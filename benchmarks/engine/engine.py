@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+import attrs
+
 from benchmarks.errors import UnavailableError
 from benchmarks.timing import fresh_loop
 from lsm.options import MIB
@@ -24,6 +26,15 @@ Pairs = Sequence[Pair]
 BITS_PER_KEY = 10
 CACHE_BYTES = 256 * MIB
 TABLE_SUFFIXES = (".ldb", ".sst")
+
+
+@attrs.frozen
+class Opening:
+    """What :meth:`Engine.open` was asked for; a size that is None is the engine's own."""
+
+    create: bool = False
+    write_buffer_size: int | None = None
+    durable: bool = False
 
 
 class Engine(ABC):
@@ -40,7 +51,6 @@ class Engine(ABC):
     def __init__(self) -> None:
         self._put_all = fresh_loop("subject(key[0], key[1])")
 
-    @abstractmethod
     def open(
         self,
         path: Path,
@@ -53,6 +63,11 @@ class Engine(ABC):
 
         ``durable`` says that it will be written with ``sync``.
         """
+        return self.opened(path, Opening(create, write_buffer_size, durable))
+
+    @abstractmethod
+    def opened(self, path: Path, how: Opening) -> Any:
+        """The same, for an engine to say."""
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any
 import lsm
 import policies
 from benchmarks import filled_levels
-from benchmarks.engine.engine import BITS_PER_KEY, CACHE_BYTES, Engine, Pairs
+from benchmarks.engine.engine import BITS_PER_KEY, CACHE_BYTES, Engine, Opening, Pairs
 from lsm.options import MIB, Options
 
 BLOCKED, LEVELDB = "lsm, blocked", "lsm, leveldb"
@@ -29,20 +29,12 @@ class Ours(Engine):
             policy = policies.create(filters, bits_per_key=BITS_PER_KEY)
             self._options = {"filter_policy": policy}
 
-    def open(
-        self,
-        path: Path,
-        *,
-        create: bool = False,
-        write_buffer_size: int | None = None,
-        durable: bool = False,
-        **options: Any,
-    ) -> Any:
+    def opened(self, path: Path, how: Opening, **options: Any) -> Any:
         return lsm.DB(
             path,
-            create_if_missing=create,
+            create_if_missing=how.create,
             lru_cache_size=CACHE_BYTES,
-            write_buffer_size=write_buffer_size or Options().write_buffer_size,
+            write_buffer_size=how.write_buffer_size or Options().write_buffer_size,
             **options,
             **self._options,
         )
@@ -57,7 +49,7 @@ class Ours(Engine):
         return get_many
 
     def fill(self, path: Path, runs: Mapping[int, Pairs]) -> None:
-        with self.open(path, create=True, **filled_levels.STILL) as db:
+        with self.opened(path, Opening(create=True), **filled_levels.STILL) as db:
             filled_levels.fill(db, runs)
 
     def tables_per_level(self, db: Any) -> list[int]:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine.engine import Engine, Pair, Pairs, peer_module
+from benchmarks.engine.engine import Engine, Opening, Pair, Pairs, peer_module
 from lsm.options import GIB
 
 # How large the file may grow: address space, of which only what is used takes anything.
@@ -45,16 +45,13 @@ class LMDB(Engine):
             "on disk": "its one file, which is not compressed",
         }
 
-    def open(
-        self,
-        path: Path,
-        *,
-        create: bool = False,
-        write_buffer_size: int | None = None,
-        durable: bool = False,
-    ) -> Any:
+    def opened(self, path: Path, how: Opening) -> Any:
         return self._module.open(
-            str(path), map_size=_MAP_BYTES, create=create, sync=durable, metasync=durable
+            str(path),
+            map_size=_MAP_BYTES,
+            create=how.create,
+            sync=how.durable,
+            metasync=how.durable,
         )
 
     def put_batch(self, db: Any, pairs: Pairs) -> None:

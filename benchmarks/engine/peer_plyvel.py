@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine.engine import BITS_PER_KEY, CACHE_BYTES, Engine, Pairs, peer_module
+from benchmarks.engine.engine import BITS_PER_KEY, CACHE_BYTES, Engine, Opening, Pairs, peer_module
 from benchmarks.engine.ours import LEVELDB, Ours
 from lsm.options import LEVELS, MIB
 
@@ -29,19 +29,12 @@ class Plyvel(Engine):
         self._module = peer_module("plyvel")
         self.remarks = {"get_many of 1000 present keys, per key": "a loop of get: it has no more"}
 
-    def open(
-        self,
-        path: Path,
-        *,
-        create: bool = False,
-        write_buffer_size: int | None = None,
-        durable: bool = False,
-    ) -> Any:
+    def opened(self, path: Path, how: Opening) -> Any:
         return self._module.DB(
             str(path),
-            create_if_missing=create,
+            create_if_missing=how.create,
             lru_cache_size=CACHE_BYTES,
-            write_buffer_size=write_buffer_size,
+            write_buffer_size=how.write_buffer_size,
             bloom_filter_bits=BITS_PER_KEY,
         )
 

@@ -15,6 +15,7 @@ from benchmarks.engine.engine import (
     BITS_PER_KEY,
     CACHE_BYTES,
     Engine,
+    Opening,
     Pair,
     Pairs,
     peer_module,
@@ -41,17 +42,10 @@ class Rocksdict(Engine):
             "put in a batch of 1000": "write buffers of 64 MiB, its default; the others have 4"
         }
 
-    def open(
-        self,
-        path: Path,
-        *,
-        create: bool = False,
-        write_buffer_size: int | None = None,
-        durable: bool = False,
-    ) -> Any:
+    def opened(self, path: Path, how: Opening) -> Any:
         options = self.options()
-        if write_buffer_size is not None:
-            options.set_write_buffer_size(write_buffer_size)
+        if how.write_buffer_size is not None:
+            options.set_write_buffer_size(how.write_buffer_size)
         return self.open_with(path, options)
 
     def open_with(self, path: Path, options: Any) -> Any:

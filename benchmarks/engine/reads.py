@@ -79,79 +79,46 @@ def _sample(read: Read, store: Store, data: Data, scale: Scale) -> Sample:
     return Sample(lambda: loop(read.keys(data, store), subject), read.count(scale))
 
 
-def _call(engine: Engine) -> str:
-    return "subject(key)"
-
-
-def _nothing(engine: Engine) -> str:
-    return "key"
-
-
-def _probes(scale: Scale) -> int:
-    return scale.probes
-
-
-def _ranges(scale: Scale) -> int:
-    return scale.ranges
-
-
-def _everything(scale: Scale) -> int:
-    return scale.keys
-
-
-def _passes(scale: Scale) -> int:
-    return scale.passes
-
-
-ABSENT = Read(
-    name="get of an absent key",
-    body=_call,
-    subject=lambda store: store.engine.getter(store.db),
-    keys=lambda data, store: data.absent,
-    expected=lambda data: [None] * len(data.absent),
-    count=_probes,
-)
 PRESENT = Read(
     name="get of a present key",
-    body=_call,
+    body=lambda engine: "subject(key)",
     subject=lambda store: store.engine.getter(store.db),
     keys=lambda data, store: data.present,
     expected=lambda data: data.answers,
-    count=_probes,
+    count=lambda scale: scale.probes,
 )
-MANY = Read(
+ABSENT = attrs.evolve(
+    PRESENT,
+    name="get of an absent key",
+    keys=lambda data, store: data.absent,
+    expected=lambda data: [None] * len(data.absent),
+)
+MANY = attrs.evolve(
+    PRESENT,
     name="get_many of 1000 present keys, per key",
-    body=_call,
     subject=lambda store: store.engine.many_getter(store.db),
     keys=lambda data, store: data.lists,
     expected=lambda data: data.answer_lists,
-    count=_probes,
 )
-SNAPSHOT = Read(
+SNAPSHOT = attrs.evolve(
+    PRESENT,
     name="get of a present key from a snapshot",
-    body=_call,
     subject=lambda store: store.engine.snapshot_getter(store.db),
-    keys=lambda data, store: data.present,
-    expected=lambda data: data.answers,
-    count=_probes,
 )
 FORWARDS = Read(
     name="an entry of all in order",
-    body=_nothing,
+    body=lambda engine: "key",
     subject=lambda store: None,
     keys=lambda data, store: store.engine.items(store.db),
     expected=lambda data: data.in_order,
-    count=_everything,
-    repeats=_passes,
+    count=lambda scale: scale.keys,
+    repeats=lambda scale: scale.passes,
 )
-BACKWARDS = Read(
+BACKWARDS = attrs.evolve(
+    FORWARDS,
     name="an entry of all, from the last one on",
-    body=_nothing,
-    subject=lambda store: None,
     keys=lambda data, store: store.engine.items(store.db, reverse=True),
     expected=lambda data: reversed(data.in_order),
-    count=_everything,
-    repeats=_passes,
 )
 SEEK = Read(
     name="a seek, and the entry there",
@@ -159,7 +126,7 @@ SEEK = Read(
     subject=lambda store: store.engine.seeker(store.db),
     keys=lambda data, store: (key for key, _ in data.places),
     expected=lambda data: data.places,
-    count=_ranges,
+    count=lambda scale: scale.ranges,
 )
 PREFIX = Read(
     name=f"the first {RANGE_ENTRIES} entries with a prefix",
@@ -167,5 +134,5 @@ PREFIX = Read(
     subject=lambda store: store.engine.prefix_iterator(store.db),
     keys=lambda data, store: data.prefixes,
     expected=lambda data: (list(enumerate(data.first_of[prefix])) for prefix in data.prefixes),
-    count=_ranges,
+    count=lambda scale: scale.ranges,
 )
