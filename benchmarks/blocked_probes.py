@@ -89,7 +89,7 @@ def module(rows: list[tuple[float, int, float]]) -> str:
 
 
 def main() -> None:
-    """Write the table."""
+    """Simulate, and write the module anew."""
     TARGET.write_text(module(simulate()))
     print(f"\nwrote {TARGET}")
 

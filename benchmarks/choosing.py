@@ -47,7 +47,7 @@ def choices() -> dict[str, Recommendation]:
 
 
 def drawing() -> str:
-    """The whole file."""
+    """The SVG document of the chart."""
     found = choices()
     left, right, top, bottom = 62.0, WIDTH - 24, 40.0, HEIGHT - 50
     bound = sizing.lower_bound(RATE)
@@ -120,7 +120,7 @@ def _flat(block: str) -> str:
 
 
 def main() -> None:
-    """Write the chart."""
+    """Write the chart to its file."""
     TARGET.write_text(drawing())
     print(f"wrote {TARGET}")
 

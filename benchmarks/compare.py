@@ -44,7 +44,7 @@ class Change:
 
     @property
     def row(self) -> Row:
-        """Either of them."""
+        """The newer row, or the only one there is."""
         row = self.after or self.before
         assert row is not None
         return row

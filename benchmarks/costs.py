@@ -74,7 +74,7 @@ def module(record: Record) -> str:
 
 
 def main() -> None:
-    """Write the table."""
+    """Write the module anew from a record."""
     [path] = sys.argv[1:] or [str(RECORD)]
     TARGET.write_text(module(Record.read(Path(path))))
     print(f"wrote {TARGET}")

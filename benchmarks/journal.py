@@ -30,7 +30,7 @@ class Journal:
 
     @classmethod
     def begun(cls, path: Path, head: Mapping[str, Any]) -> Self:
-        """A new one."""
+        """A journal of nothing yet, in a new file."""
         path.write_text(json.dumps(head) + "\n")
         return cls(path, head)
 

@@ -115,7 +115,7 @@ class HugePages:
         self._before = huge_page_bytes()
 
     def taken(self) -> str:
-        """That, in words."""
+        """How much has come, in words."""
         now = huge_page_bytes()
         if now is None or self._before is None:
             return "huge pages unknown"

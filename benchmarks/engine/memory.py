@@ -60,7 +60,7 @@ def resident() -> Memory | None:
 
 
 def main(name: str, path: str, width: str) -> None:
-    """The other process."""
+    """Open, read all keys of the standard input, and print what that took as JSON."""
     data, size = sys.stdin.buffer.read(), int(width)
     keys = [data[at : at + size] for at in range(0, len(data), size)]
     measured = engine(name)

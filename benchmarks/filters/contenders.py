@@ -100,7 +100,7 @@ def baselines() -> Iterator[Contender]:
 
 
 def others() -> Iterator[Contender]:
-    """The peers."""
+    """The filters of other libraries, at one percent or 8 bits."""
     for name, make in peers.BY_NAME.items():
         size = f"fpr={peers.RATE:g}"
         if name in peers.BY_FINGERPRINT:

@@ -93,7 +93,7 @@ class Case:
         )
 
     def rows(self, bench: Bench) -> list[Row]:
-        """The row, measured."""
+        """The row with its figures, and its verdict where it has a target."""
         figures = self.measure(bench)
         row = attrs.evolve(self.row, note=figures.note)
         return [timed(row, figures.ours, figures.peer)]

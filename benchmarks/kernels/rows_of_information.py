@@ -103,7 +103,7 @@ def families() -> Iterator[Case]:
 
 
 def sets() -> Iterator[Case]:
-    """Python's set."""
+    """Lookups in Python's set, in both orders."""
     group = Group("Python's set, for comparison", "key in set", columns=tuple(KINDS))
     for shuffled, order in ((False, "in order"), (True, "shuffled")):
         for kind, known in KINDS.items():

@@ -44,7 +44,7 @@ class Table:
         return number(row.value) + (MARK if row.verdict == UNEXPECTED else "")
 
     def expected(self, name: str, subject: str) -> str:
-        """What was predicted."""
+        """How many blocks were predicted for a row of reads, if any."""
         row = self.row(READS, name, subject)
         return number(row.expected) if row and row.expected is not None else "-"
 

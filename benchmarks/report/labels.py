@@ -23,7 +23,7 @@ PLACES = (
 
 @attrs.frozen
 class Box:
-    """A rectangle."""
+    """The place that something covers."""
 
     left: float
     top: float

@@ -23,7 +23,7 @@ STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "scrip
 
 
 def page(record: Record) -> str:
-    """The file's content."""
+    """The HTML document of a record, with style, script and data in it."""
     style, script = Markup(STYLE.read_text()), Markup(SCRIPT.read_text())
     head = tag(
         "head",

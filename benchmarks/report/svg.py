@@ -114,12 +114,12 @@ def shortened(words: str, width: float) -> str:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """A straight line."""
+    """A straight line between two points."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
 
 
 def rectangle(x: float, y: float, width: float, height: float, kind: str) -> Markup:
-    """A rectangle."""
+    """A rectangle by its upper left corner, of the style of a class."""
     return tag("rect", x=x, y=y, width=max(0.0, width), height=max(0.0, height), class_=kind)
 
 

@@ -31,7 +31,7 @@ class Point:
 
     @property
     def family(self) -> str:
-        """Whose it is."""
+        """The family, library or baseline that was measured."""
         return families.family(self.rate.subject)
 
     @property

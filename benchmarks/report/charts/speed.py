@@ -50,7 +50,7 @@ class Panel:
 
     @property
     def points(self) -> list[Point]:
-        """All of them."""
+        """The points of all lines."""
         return [point for line in self.lines.values() for point in line]
 
     @property
