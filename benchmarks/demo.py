@@ -21,6 +21,7 @@ from pathlib import Path
 
 import lsm
 from benchmarks.progress import Progress
+from filters.families import FAMILIES
 from lsm.inspection import FilterSummary
 from lsm.options import KIB
 from lsm.stats import Counters
@@ -45,7 +46,9 @@ HEADINGS = (
     "measured",
     "expected",
 )
-ROW = "{:>5}  {:<12} {:>6} {:>9} {:>10} {:>13} {:>11} {:>9} {:>9}"
+MOVED = " *"
+POLICY_WIDTH = max(map(len, FAMILIES)) + len(MOVED)
+ROW = f"{{:>5}}  {{:<{POLICY_WIDTH}}} {{:>6}} {{:>9}} {{:>10}} {{:>13}} {{:>11}} {{:>9}} {{:>9}}"
 
 
 def user(number: int) -> bytes:
@@ -140,7 +143,7 @@ def table(db: lsm.DB) -> Iterator[str]:
         for each in level.tables:
             carried[each.policy].append(each)
         for policy, tables in sorted(carried.items(), key=lambda item: item[0] != level.configured):
-            mark = "" if policy == level.configured else " *"
+            mark = "" if policy == level.configured else MOVED
             moved += len(tables) if mark else 0
             counters = counted.get((level.level, policy), Counters())
             yield row(level.level, policy + mark, tables, counters)

@@ -35,6 +35,7 @@ from benchmarks.rows import AS_EXPECTED, FAILED, INFORMATION, NOT_MEASURED, UNEX
 from benchmarks.statistics import wilson
 from filters import ClassicBloomFilter, sizing
 from policies import FilterPolicy, LevelPolicies
+from policies.builtin import BUILTIN
 from tests.effort import spread
 
 TINY = Settings(keys=3000, absent=3000, present=1000, timed=20, repeats=1)
@@ -655,8 +656,8 @@ def test_a_plug_in_that_cannot_be_used_says_why(
 def test_units_are_told_apart_and_cost_nothing_to_list() -> None:
     keys = [each.key for each in PART.units(TINY)]
     assert len(set(keys)) == len(keys)
-    for policy in ("blocked", "classic", "rocksdb", "leveldb", "counting", "cuckoo", "binary-fuse"):
-        assert any(f"/{policy} " in key for key in keys)
+    for policy in BUILTIN:
+        assert any(f"/{policy.name} " in f"{key} " for key in keys), policy.name
     assert all(each.seconds < 30 for size in Size for each in PART.units(OF_SIZE[size]))
 
 
