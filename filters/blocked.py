@@ -136,7 +136,7 @@ def count_from_fill(fill: float, geometry: Geometry) -> float:
 
 
 def payload_bytes(geometry: Geometry) -> int:
-    """Whole lines."""
+    """The bytes of all lines."""
     return geometry.lines * LINE_BYTES
 
 

@@ -50,7 +50,7 @@ MAX_BLOCKS = (1 << 32) - 1
 # Of the thresholds tried in two bits, those that cost the least.
 THRESHOLDS = (0, 14, 32, BUCKET_STARTS)
 
-# What a layer's hashes, and those left over, are one step away from those before them.
+# What is added to a hash before it is mixed again for the next layer, or for the list left over.
 STEP = 0x9E37_79B9_7F4A_7C15
 
 # So many keys are crowded into fewer slots than there are keys; fewer than that are a last layer,
@@ -149,10 +149,11 @@ def check(*, bits_per_key: float | None = None, fpr: float | None = None) -> Siz
 
 
 def blocks_for(num_keys: int, layers: int, sizing: SizingParameter) -> list[int]:
-    """The blocks to try for the layer that follows on so many, for the keys there still are.
+    """The numbers of blocks to try for the next layer, behind so many, of the keys bumped so far.
 
-    None where their hashes take no more words than the smallest layer would. What takes the fewest
-    words is kept, see :func:`words_taken`; two are tried where little depends on the time it takes.
+    The list is empty where storing the hashes takes no more words than the smallest layer would. Of
+    two tries the one with the fewest :func:`words_taken` is kept; a large layer gets one try, since
+    building it takes long.
     """
     if layers == MAX_LAYERS or num_keys <= MIN_BLOCKS * most_columns(sizing) + 1:
         return []
@@ -280,7 +281,7 @@ def predicted_fpr(num_keys: float, size: Size) -> float:
 
 
 def payload_bytes(size: Size) -> int:
-    """Everything between header and checksum."""
+    """The bytes between header and checksum."""
     words = size.columns.words(sum(layer.blocks for layer in size.layers))
     return fixed_bytes([each.blocks for each in size.layers]) + WORD_BYTES * (
         words + size.left_over

@@ -97,7 +97,7 @@ class Geometry:
 
 @attrs.frozen
 class Layout:
-    """What an SSTable's version makes of a filter: its words in the file, its keys' first number.
+    """How an SSTable's version lays out a filter: the order of bytes in a word, and of probes.
 
     ``reversed_words``: the bytes of every word from the last to the first. ``old_order``: probes
     begin at h1 and go on in steps of h2, not the other way round.
@@ -208,7 +208,7 @@ def should_be_sampled(fill: float, geometry: Geometry) -> bool:
 
 
 def modelled_fpr(fill: float, geometry: Geometry) -> float:
-    """The rate that a share of set bits leads to, as far as that tells it."""
+    """The rate of a filter with this share of set bits, by the model of its steps."""
     return float(min(1.0, fill**geometry.num_probes + excess_fpr(fill, geometry)))
 
 

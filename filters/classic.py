@@ -112,7 +112,7 @@ def checked_geometry(family: str, head: header.Header) -> Geometry:
 
 
 def payload_bytes(geometry: Geometry) -> int:
-    """Eight bits a byte."""
+    """The bytes of the bit array."""
     return -(-geometry.bits // 8)
 
 

@@ -20,7 +20,7 @@ _MULTIPLIER = 0xC6A4_A793
 
 
 def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
-    """LevelDB's 32-bit hash."""
+    """LevelDB's 32-bit hash of a key, under the seed of its Bloom filters."""
     words = len(data) >> 2
     tail = int.from_bytes(data[4 * words :], "little")
     return _hash32(data, words, tail, seed)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FAMILY = "counting"
 COUNTER_BITS = 4
 
-# A counter that has reached 15 no longer knows its count: it stays, and its keys are never lost.
+# A counter that has reached 15 is saturated: it is never lowered again, so that no key is lost.
 # At design load that happens to one counter in 10^16.
 STUCK = 15
 
@@ -50,7 +50,7 @@ def plan(num_keys: int, sizing: SizingParameter, num_probes: int | None = None) 
 
 
 def payload_bytes(geometry: Geometry) -> int:
-    """Two counters share a byte."""
+    """The bytes of all counters, two in each."""
     return -(-geometry.bits * COUNTER_BITS // 8)
 
 

@@ -122,7 +122,7 @@ def predicted_fpr(num_keys: float, geometry: Geometry) -> float:
 
 
 def payload_bytes(geometry: Geometry) -> int:
-    """All slots, packed."""
+    """The bytes of all slots, which are packed without gaps."""
     return -(-geometry.slots * geometry.fingerprint_bits // 8)
 
 

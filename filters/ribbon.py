@@ -70,7 +70,7 @@ class Geometry:
 
     @property
     def slots(self) -> int:
-        """All slots."""
+        """How many slots all blocks have."""
         return self.blocks * BLOCK_SLOTS
 
     @property

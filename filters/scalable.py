@@ -43,7 +43,7 @@ MOST_TIMES_LARGER = 8
 # What the first slice is made for where nobody says it.
 DEFAULT_CAPACITY = 1024
 
-# The least that a build makes room for: a handful of keys is no reason to start with a handful.
+# The least that a build makes room for: a set that starts with a few keys often grows at once.
 MIN_BUILT_CAPACITY = 64
 
 # Bits per key at 1 %, in the mean over all numbers of keys from so many doublings to one more:
@@ -68,7 +68,7 @@ _SLICE = struct.Struct("<QQ")
 
 @attrs.frozen
 class Terms:
-    """What holds for all slices of a chain, however many come; a capacity of 0 is still open."""
+    """The terms of a chain, which hold for every slice; the capacity is 0 until it is known."""
 
     capacity: int
     fpr: float
@@ -108,7 +108,7 @@ class Terms:
 
 @attrs.frozen
 class Chain:
-    """Terms and slices."""
+    """A chain as its bytes state it: its terms, and the geometry of each slice."""
 
     terms: Terms
     slices: tuple[Geometry, ...]
@@ -172,7 +172,7 @@ def following(terms: Terms, slices: Sequence[Geometry]) -> Geometry:
 
 
 def plan(num_keys: int, terms: Terms) -> Chain:
-    """What is built of so many keys; with a capacity, what has grown to hold as many from there."""
+    """The chain that a build makes of so many keys, or that has grown from a capacity to them."""
     if not terms.capacity:
         terms = terms.built(num_keys)
     slices = [first(terms)]
@@ -210,12 +210,12 @@ def any_of(rates: Iterable[float]) -> float:
 
 
 def payload_bytes(chain: Chain) -> int:
-    """Terms, directory and bit arrays."""
+    """The bytes of terms, directory and bit arrays."""
     return head_bytes(len(chain.slices)) + sum(map(classic.payload_bytes, chain.slices))
 
 
 def head_bytes(count: int) -> int:
-    """Terms, and the directory of so many slices."""
+    """The bytes of terms and of the directory of so many slices."""
     return _TERMS.size + count * _SLICE.size
 
 

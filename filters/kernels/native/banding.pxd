@@ -1,4 +1,4 @@
-"""Ribbon construction, compiled; and what a hash asks for, which a probe needs too."""
+"""Ribbon construction, compiled; and the equation of a hash, which a probe needs too."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -31,20 +31,20 @@ cdef class Band:
 
 
 cdef inline uint64_t stepped(uint64_t value) noexcept nogil:
-    """The next hash of a key."""
+    """The hash of a key for the next layer."""
     return hash_under(value, <uint64_t>0x9E37_79B9_7F4A_7C15)
 
 
 cdef inline uint64_t coefficients_of(uint64_t value) noexcept nogil:
-    """Which slots a hash asks for, from its start on."""
+    """Which slots a hash's equation has, from its start on: a bit for each."""
     return lsm_fold(value, <uint64_t>0xC13F_A9A9_02A6_328F) | 1
 
 
 cdef inline uint32_t result_of(uint64_t value) noexcept nogil:
-    """What a hash expects, a bit in each column."""
+    """The result of a hash's equation, a bit in each column."""
     return <uint32_t>(value * <uint64_t>0xD6E8_FEB8_6659_FD93 >> 32)
 
 
 cdef inline uint64_t threshold_of(int code) noexcept nogil:
-    """How far into its bucket a key has to start."""
+    """The threshold of a code: keys that start before it in their bucket are bumped."""
     return <uint64_t>THRESHOLDS >> 8 * code & 0xFF

@@ -95,7 +95,7 @@ cdef class Band:
         return self
 
     cdef int collect(self, Digests hashes) except -1:
-        """Keep the next hashes of those that were bumped, in ascending order."""
+        """Store the next layer's hashes of the keys that were bumped, in ascending order."""
         cdef const uint8_t *codes = <const uint8_t *>PyByteArray_AS_STRING(self.layer.codes)
         cdef uint64_t starts = self.layer.starts, start
         cdef size_t slot, slots = <size_t>self.blocks * BLOCK_SLOTS
@@ -146,7 +146,7 @@ cdef class Band:
 cdef void begin(
     const Banding *banding, Lane *lane, uint64_t bucket, uint64_t stop
 ) noexcept nogil:
-    """Put the lane before this bucket, with no row in hand."""
+    """Place the lane before this bucket, without a current row."""
     cdef size_t low = 0, high = banding.count, middle
     while low < high:
         middle = (low + high) // 2
@@ -175,7 +175,7 @@ cdef void band(const Banding *banding, Lane *lanes, int sections) noexcept nogil
 
 
 cdef void run_side_by_side(const Banding *banding, Lane *lanes) noexcept nogil:
-    """Turn by turn, until one of the lanes is done; then each for itself."""
+    """Advance the lanes in turn until one is done, then each of the others to its end."""
     cdef Row one = take(banding, &lanes[0]), two = take(banding, &lanes[1])
     cdef Row three = take(banding, &lanes[2]), four = take(banding, &lanes[3])
     while one.coefficients and two.coefficients and three.coefficients and four.coefficients:
@@ -196,7 +196,7 @@ cdef void finish(const Banding *banding, Lane *lane, Row row) noexcept nogil:
 
 
 cdef inline Row turn(const Banding *banding, Lane *lane, Row row) noexcept nogil:
-    """A step further with the row in hand, or the next one after it."""
+    """Move the current row one step on, or begin the next one."""
     cdef uint64_t other = banding.coefficients[row.slot]
     cdef int zeros
     if other == 0:
@@ -249,7 +249,7 @@ cdef inline void enter(const Banding *banding, Lane *lane) noexcept nogil:
 
 
 cdef inline void place(const Banding *banding, Lane *lane, Row row) noexcept nogil:
-    """Leave the row where it came to, and write down where that is."""
+    """Store the current row in the slot it has reached, and remember that slot."""
     banding.coefficients[row.slot] = row.coefficients
     banding.results[row.slot] = row.result
     lane.offsets[lane.num_placed] = <uint8_t>lane.offset
@@ -258,7 +258,7 @@ cdef inline void place(const Banding *banding, Lane *lane, Row row) noexcept nog
 
 
 cdef inline void bump(const Banding *banding, Lane *lane) noexcept nogil:
-    """Nothing remained of the row: bump its start and those before, up to the next threshold."""
+    """The current row has vanished: bump its start and those before, up to the next threshold."""
     cdef uint64_t threshold
     cdef int code = 1
     while threshold_of(code) <= lane.offset:

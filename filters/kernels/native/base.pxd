@@ -20,8 +20,8 @@ cdef extern from "lsm_probe.h" nogil:
         int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
 
 
-# Keys are answered in groups, one group behind the one that is digested: meanwhile the memory that was
-# asked for arrives. It takes about so many lines on their way to keep a memory busy.
+# Keys are answered in groups, one group behind the one that is digested: meanwhile the lines that
+# were prefetched arrive. It takes about so many lines in flight to keep memory busy.
 cdef enum:
     GROUP = 128
     CHUNK = 256               # digests that are dealt with on the stack
@@ -45,7 +45,7 @@ cdef class Filter:
     cdef list _answers_as_list(self, KeySource source)
     cdef int _answer(self, KeySource source, uint8_t *answers) except -1
     cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil
-    cdef void _turn(
+    cdef void _answer_group(
         self, uint64_t *hashes, Py_ssize_t waiting, Py_ssize_t some, uint8_t *answers
     ) noexcept nogil
 
@@ -55,7 +55,7 @@ cdef class SeededFilter(Filter):
 
     cdef int own(self) except -1
     cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1
-    cdef int _add_at_once(self, KeySource source) except -1
+    cdef int _add_bulk(self, KeySource source) except -1
 
 
 cdef class SaltedFilter(SeededFilter):

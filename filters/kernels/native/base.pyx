@@ -23,7 +23,7 @@ from filters.kernels.native.hashing cimport (
     LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, lsm_mix, words_of
 )
 from filters.kernels.native.keys cimport (
-    KeySource, Packed, come_at_once, digest_number, digest_of_key, digest_packed
+    KeySource, Packed, is_bulk, digest_number, digest_of_key, digest_packed
 )
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
@@ -54,7 +54,7 @@ cdef object ask_buffer(Filter self, object key):
 
 
 cdef object unmade(Filter self):
-    """The error for an object that nothing has filled."""
+    """The TypeError for an object that no class method has made."""
     return TypeError(
         f"a {type(self).__name__} is made by build(), by with_capacity() where it can grow, or by "
         "from_bytes()"
@@ -142,7 +142,7 @@ cdef class Filter:
     cdef int opened(
         self, const void *filter, const lsm_probing *probing, lsm_digest kind, uint64_t seed
     ) except -1:
-        """Answer through these functions from now on."""
+        """Probe this struct with these functions from now on, also through the C door."""
         self.probing = probing
         self.door = lsm_probe_v1(
             sizeof(lsm_probe_v1), kind, seed, filter, probing.probe, probing.probe_digest
@@ -221,7 +221,7 @@ cdef class Filter:
                     done + waiting, some, <lsm_digest>self.door.digest_kind,
                     self.door.digest_seed, hashes + words * waiting,
                 )
-            self._turn(hashes, waiting, some, answers + done)
+            self._answer_group(hashes, waiting, some, answers + done)
             done += waiting
             waiting = some
         return 0
@@ -239,17 +239,17 @@ cdef class Filter:
             )
             if good < some:
                 return done + waiting + good
-            self._turn(hashes, waiting, some, answers + done)
+            self._answer_group(hashes, waiting, some, answers + done)
             done += waiting
             waiting = some
         return keys.count
 
-    cdef void _turn(
+    cdef void _answer_group(
         self, uint64_t *hashes, Py_ssize_t waiting, Py_ssize_t some, uint8_t *answers
     ) noexcept nogil:
-        """Answer the hashes that waited, ask for the memory of the digests behind these.
+        """Answer the first ``waiting`` hashes, and prefetch for the ``some`` digests behind them.
 
-        Those become hashes, and wait from now on at the front.
+        These are turned into hashes and moved to the front, for the next call to answer.
         """
         cdef Py_ssize_t words = words_of(<lsm_digest>self.door.digest_kind)
         self.hashes_of(hashes + words * waiting, some)
@@ -298,7 +298,7 @@ cdef class SeededFilter(Filter):
         raise NotImplementedError
 
     @cython.critical_section
-    cdef int _add_at_once(self, KeySource source) except -1:
+    cdef int _add_bulk(self, KeySource source) except -1:
         cdef uint64_t digests[CHUNK]
         cdef Py_ssize_t done = 0, some
         self.own()
@@ -314,8 +314,8 @@ cdef class SeededFilter(Filter):
 
 cdef int add_all(SeededFilter self, object keys) except -1:
     """What ``add_many`` does of every family that keys are added to."""
-    if come_at_once(keys):
-        return self._add_at_once(KeySource.of(keys))
+    if is_bulk(keys):
+        return self._add_bulk(KeySource.of(keys))
     for key in one_by_one(keys):
         self.add(key)
     return 0

@@ -1,4 +1,4 @@
-"""The binary fuse filter."""
+"""The binary fuse filter, for other compiled modules."""
 
 from filters.kernels.native.peeled cimport PeeledFilter
 

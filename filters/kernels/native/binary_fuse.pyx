@@ -9,7 +9,7 @@ from filters.kernels.native.peeling cimport SEGMENTS, Layout, in_segments, popul
 
 
 cdef Layout layout_of(object geometry) except *:
-    """What a geometry comes to."""
+    """The layout that probes and the peeling take for a geometry."""
     cdef uint64_t length = geometry.segment_length, segments = geometry.segment_count
     return Layout(segments * length, length, SEGMENTS)
 

@@ -1,4 +1,4 @@
-"""The blocked Bloom filter."""
+"""The blocked Bloom filter, for other compiled modules."""
 
 from filters.kernels.native.bloom cimport BitFilter
 from filters.kernels.native.line cimport lsm_lines

@@ -26,6 +26,6 @@ cdef class BitFilter(BloomFilter):
     cdef Py_ssize_t _insert_packed(
         self, const Packed *keys, Py_ssize_t count, Digests hashes, Digests unchanged
     ) noexcept nogil
-    cdef void _turn_in(
+    cdef void _insert_group(
         self, Digests hashes, Py_ssize_t some, Py_ssize_t waiting, Digests unchanged
     ) noexcept nogil

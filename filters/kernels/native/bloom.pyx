@@ -11,20 +11,20 @@ from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.distinct cimport count_repeats
 from filters.kernels.native.growing cimport GrowingFilter
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
-from filters.kernels.native.keys cimport KeySource, come_at_once, Packed, digest_packed
+from filters.kernels.native.keys cimport KeySource, is_bulk, Packed, digest_packed
 from filters.kernels.native.payload cimport count_bits
 from filters.kernels.native.wide cimport lsm_load64, lsm_store64
 
 
 cdef enum:
-    BATCH = 1 << 16  # keys added before memory for the next is looked to
+    BATCH = 1 << 16  # keys inserted between two calls of reserve()
 
     # With more suspects of being repeats than one key in so many, sorting is the faster way.
     MANY_SUSPECTS = 8
 
 
 cdef class BloomFilter(GrowingFilter):
-    """Bits or counters that a key raises and a probe reads; keys can be added at any time."""
+    """A Bloom filter of bits or counters; keys can be added at any time."""
 
     @classmethod
     def _planner(cls, *, num_probes, **given):
@@ -96,17 +96,17 @@ cdef class BloomFilter(GrowingFilter):
         return 0
 
     cdef int fill_with(self, object keys, object seed, object plan) except -1:
-        """Lay out a filter of exactly these keys, or of the digests given in their place."""
+        """Lay out and fill a filter of exactly these keys, or of the digests in their place."""
         raise NotImplementedError
 
     cdef int unite(self, BloomFilter other) except -1:
-        """Take in what the other one holds."""
+        """Merge the other filter's payload into this one's."""
         raise NotImplementedError
 
     cdef Py_ssize_t insert_hashes(
         self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged
     ) noexcept nogil:
-        """Add hashes; how many changed no zero. These are kept where there is room for them."""
+        """Insert hashes; how many found no zero. These go into ``unchanged``, unless it is NULL."""
         cdef uint64_t forgotten[GROUP]
         cdef uint64_t *kept = forgotten
         cdef Py_ssize_t done = 0, some, found = 0
@@ -122,7 +122,7 @@ cdef class BloomFilter(GrowingFilter):
         return found
 
     cdef Py_ssize_t _insert(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil:
-        """Add up to a chunk of hashes; how many of them changed no zero."""
+        """Insert up to a chunk of hashes; how many of them found no zero."""
         cdef uint64_t unchanged[CHUNK]
         return <Py_ssize_t>self.probing.add_many(
             <void *>self.door.self, hashes, <size_t>count, 0, unchanged
@@ -156,13 +156,13 @@ cdef class BitFilter(BloomFilter):
 
     cdef int fill_with(self, object keys, object seed, object plan) except -1:
         """Add all keys as if they were distinct, and start again where that changes the size."""
-        cdef bint at_once = come_at_once(keys)
+        cdef bint bulk = is_bulk(keys)
         cdef Digests hashes = (
-            Digests.begun(keys, LSM_DIGEST_XXH3_64, seed) if at_once
+            Digests.begun(keys, LSM_DIGEST_XXH3_64, seed) if bulk
             else Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
         )
         cdef Digests unchanged = Digests.empty(LSM_DIGEST_XXH3_64, 0)
-        cdef KeySource source = KeySource.of(keys) if at_once else None
+        cdef KeySource source = KeySource.of(keys) if bulk else None
         cdef Py_ssize_t count = hashes.count if source is None else source.count
         geometry = plan(count)
         self.lay_out(geometry, hashes.seed, self.salt, None)
@@ -182,7 +182,7 @@ cdef class BitFilter(BloomFilter):
         return 0
 
     cdef int _insert_keys(self, KeySource source, Digests hashes, Digests unchanged) except -1:
-        """Add all keys; keep their hashes, and those that changed nothing."""
+        """Insert all keys; keep their hashes, and apart those that set no new bit."""
         cdef Py_ssize_t first, some, good
         hashes.reserve(source.count)
         while hashes.count < source.count:
@@ -207,9 +207,9 @@ cdef class BitFilter(BloomFilter):
             source.digest(
                 start + done, some, LSM_DIGEST_XXH3_64, hashes.seed, hashes.numbers + start + done
             )
-            self._turn_in(hashes, some, start + done - hashes.count, unchanged)
+            self._insert_group(hashes, some, start + done - hashes.count, unchanged)
             done += some
-        self._turn_in(hashes, 0, start + count - hashes.count, unchanged)
+        self._insert_group(hashes, 0, start + count - hashes.count, unchanged)
         return 0
 
     cdef Py_ssize_t _insert_packed(
@@ -225,15 +225,18 @@ cdef class BitFilter(BloomFilter):
             )
             if good < some:
                 return done + good
-            self._turn_in(hashes, some, start + done - hashes.count, unchanged)
+            self._insert_group(hashes, some, start + done - hashes.count, unchanged)
             done += some
-        self._turn_in(hashes, 0, start + count - hashes.count, unchanged)
+        self._insert_group(hashes, 0, start + count - hashes.count, unchanged)
         return count
 
-    cdef void _turn_in(
+    cdef void _insert_group(
         self, Digests hashes, Py_ssize_t some, Py_ssize_t waiting, Digests unchanged
     ) noexcept nogil:
-        """Add the group that waits, and salt the digests behind it, which wait from now on."""
+        """Insert the ``waiting`` hashes; salt, and prefetch for, the ``some`` digests behind them.
+
+        These are the group that the next call inserts.
+        """
         cdef uint64_t *numbers = hashes.numbers + hashes.count
         self.hashes_of(numbers + waiting, some)
         unchanged.count += <Py_ssize_t>self.probing.add_many(
@@ -243,7 +246,7 @@ cdef class BitFilter(BloomFilter):
         hashes.count += waiting
 
     cdef int _insert_all(self, Digests hashes, Digests unchanged) except -1:
-        """Add all hashes; keep those that changed nothing."""
+        """Insert all hashes; keep those that set no new bit."""
         cdef Py_ssize_t done = 0, some
         while done < hashes.count:
             some = min(BATCH, hashes.count - done)

@@ -1,4 +1,4 @@
-"""The bumped ribbon filter."""
+"""The bumped ribbon filter, for other compiled modules."""
 
 from libc.stdint cimport uint8_t, uint64_t
 

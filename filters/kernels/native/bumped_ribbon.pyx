@@ -99,7 +99,7 @@ cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
 
 
 cdef inline void prefetch(const Ribbon *ribbon, uint64_t value) noexcept nogil:
-    """Ask for the first columns of both blocks in the first layer, which nearly all keys are in.
+    """Prefetch the first columns of both blocks in the first layer, which nearly all keys are in.
 
     An absent key hardly ever reads more than eight columns; a present one reads on from there.
     """
@@ -205,7 +205,7 @@ cdef class BumpedRibbonFilter(SaltedFilter):
             digests[i] = stepped(lsm_mix(digests[i], self.salt))
 
     cdef int lay_out(self, list layers, object columns, uint64_t seed) except -1:
-        """Find layers, columns and hashes in the payload, and answer through them."""
+        """Point the struct at the payload's layers, columns and hashes, and probe it from now on."""
         cdef Py_ssize_t codes, fixed, words
         cdef uint64_t blocks = 0, buckets = 0
         cdef int index

@@ -1,4 +1,4 @@
-"""Cassandra's Bloom filter."""
+"""Cassandra's Bloom filter, for other compiled modules."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 

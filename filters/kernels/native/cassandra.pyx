@@ -19,7 +19,7 @@ from filters.kernels.native.wide cimport lsm_load64, lsm_popcount, lsm_prefetch,
 
 cdef enum:
     HEADER_BYTES = 8
-    AHEAD = 64                # keys whose bits are asked for before the first is inserted
+    AHEAD = 64                # keys whose bits are prefetched before the first is inserted
 
 if HEADER_BYTES != cassandra.HEADER_BYTES:
     raise ImportError("filters/cassandra.py and its compiled kernel differ: compile it again")
@@ -52,7 +52,7 @@ cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
 
 
 cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    """Half a digest tells nothing."""
+    """Answer "maybe": a digest has two words, and the first alone tells nothing."""
     return 1
 
 

@@ -62,7 +62,7 @@ cdef inline int has_digest(const Cells *cells, Cell cell, uint64_t digest) noexc
 cdef inline void prefetch(
     const Cells *cells, Cell cell, uint64_t mixed, uint32_t probes
 ) noexcept nogil:
-    """Ask for the memory of the key's first so many cells."""
+    """Prefetch the first so many cells of a key."""
     for _ in range(probes):
         lsm_prefetch(cells.data + (position(mixed, cells.size) >> (3 if cell == BIT else 1)))
         mixed = following(mixed)

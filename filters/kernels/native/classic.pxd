@@ -1,4 +1,4 @@
-"""The classic Bloom filter."""
+"""The classic Bloom filter, for other compiled modules."""
 
 from filters.kernels.native.bloom cimport BitFilter
 from filters.kernels.native.chain cimport Cells

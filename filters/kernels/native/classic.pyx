@@ -52,7 +52,7 @@ cdef class ClassicBloomFilter(BitFilter):
 
     @property
     def expected_fpr(self):
-        """fill^num_probes."""
+        """The rate of independent probes: fill^num_probes."""
         return float(self.fill**self.num_probes)
 
     cdef int point(self) except -1:

@@ -1,4 +1,4 @@
-"""The counting Bloom filter."""
+"""The counting Bloom filter, for other compiled modules."""
 
 from filters.kernels.native.bloom cimport BloomFilter
 from filters.kernels.native.chain cimport Cells

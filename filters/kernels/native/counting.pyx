@@ -16,7 +16,7 @@ from filters.kernels.native.probing cimport lsm_probing
 
 
 cdef enum:
-    STUCK = 15  # as in filters/counting.py: a counter that is full has lost its count, and stays
+    STUCK = 15  # as in filters/counting.py: a full counter has lost its count, and stays full
     MAX_PROBES = 64
 
 
@@ -74,7 +74,7 @@ cdef inline uint32_t insert(Cells *cells, uint64_t mixed) noexcept nogil:
     return fresh
 
 
-cdef void take_out(Cells *cells, uint64_t mixed) noexcept nogil:
+cdef void lower(Cells *cells, uint64_t mixed) noexcept nogil:
     """Lower the key's counters, but for those that have lost their count."""
     cdef uint64_t places[MAX_PROBES]
     cdef uint32_t found = distinct_places(cells, mixed, places), i
@@ -142,7 +142,7 @@ cdef class CountingBloomFilter(BloomFilter):
         if not has(&self._cells, COUNTER, mixed):
             return False
         self.own()
-        take_out(&self._cells, mixed)
+        lower(&self._cells, mixed)
         self._num_keys -= self._num_keys > 0
         return True
 
@@ -181,7 +181,7 @@ cdef class CountingBloomFilter(BloomFilter):
 
     @property
     def expected_fpr(self):
-        """fill^num_probes."""
+        """The rate of independent probes: fill^num_probes."""
         return self.collapse().expected_fpr
 
     cdef int point(self) except -1:

@@ -1,4 +1,4 @@
-"""The cuckoo filter."""
+"""The cuckoo filter, for other compiled modules."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 

@@ -18,7 +18,7 @@ cdef enum:
     SLOTS = 4
     LANES_IN_A_WORD = 16      # up to so many bits, a bucket's four lanes fit one word of 64
     MOST_KICKS = 500          # MAX_KICKS of filters/cuckoo.py: what an undo log has room for
-    AHEAD = 64                # keys whose buckets are asked for before the first is inserted
+    AHEAD = 64                # keys whose buckets are prefetched before the first is inserted
 
 if MOST_KICKS != cuckoo.MAX_KICKS or SLOTS != cuckoo.SLOTS:
     raise ImportError("filters/cuckoo.py and its compiled kernel differ: compile it again")

@@ -27,7 +27,7 @@ cdef class Digests:
     cdef void swap(self, Digests other) noexcept
     cdef Py_ssize_t sort_distinct(self) except -1
     cdef int reserve(self, Py_ssize_t more) except -1
-    cdef int _add_at_once(self, KeySource source) except -1
+    cdef int _add_bulk(self, KeySource source) except -1
     cdef int _add_items(self, KeySource source) except -1
     cdef int _add_packed(self, KeySource source) except -1
 

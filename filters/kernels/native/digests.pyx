@@ -12,7 +12,7 @@ from filters.kernels.native.hashing cimport (
     LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, words_of
 )
 from filters.kernels.native.keys cimport (
-    KeySource, come_at_once, digest_of_key, digest_packed, digest_words
+    KeySource, is_bulk, digest_of_key, digest_packed, digest_words
 )
 from filters.kernels.native.sorting cimport sort_distinct
 from filters.packed_keys import one_by_one
@@ -125,7 +125,7 @@ cdef class Digests:
 
     @cython.critical_section
     def add(self, key):
-        """Take a key."""
+        """Add the digest of a key."""
         cdef uint64_t digest[MOST_WORDS]
         digest_of_key(self._kind, self.seed, key, digest)
         if self.count >= self._capacity:
@@ -133,15 +133,15 @@ cdef class Digests:
         append(self, digest)
 
     def add_many(self, keys):
-        """Take many keys."""
-        if come_at_once(keys):
-            self._add_at_once(KeySource.of(keys))
+        """Add the digests of many keys; on an error those before it are in."""
+        if is_bulk(keys):
+            self._add_bulk(KeySource.of(keys))
         else:
             for key in one_by_one(keys):
                 self.add(key)
 
     @cython.critical_section
-    cdef int _add_at_once(self, KeySource source) except -1:
+    cdef int _add_bulk(self, KeySource source) except -1:
         if source.is_packed:
             self._add_packed(source)
         else:
@@ -150,7 +150,7 @@ cdef class Digests:
 
     @cython.critical_section
     def add_digest(self, digest):
-        """Take a key by its digest."""
+        """Add a key's digest, computed elsewhere under the same seed."""
         cdef uint64_t words[MOST_WORDS]
         digest_words(self._kind, digest, words)
         if self.words == 1:

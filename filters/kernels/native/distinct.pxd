@@ -1,4 +1,4 @@
-"""How many of many numbers are different ones, where nearly all are known to be."""
+"""How many numbers are distinct, where nearly all are known to be."""
 
 from libc.stdint cimport uint64_t
 

@@ -1,4 +1,4 @@
-"""How many of many numbers are different ones, where nearly all are known to be.
+"""How many numbers are distinct, where nearly all are known to be.
 
 A key that set a new bit of a Bloom filter is surely new. Of the few that set none, some are
 repeats and some are not; only these are looked up, so that a build need not sort its keys.

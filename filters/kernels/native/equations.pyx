@@ -1,8 +1,8 @@
 """Ribbon's equations, made and solved: the twin of ``filters/kernels/python/equations.py``.
 
 Equations come in the order of their starts, near enough: hashes are first distributed over parts of
-the slots that stay within the processor's cache. In which order they come does not matter to the
-solution, since a slot is free or taken whatever the order was.
+the slots that stay within the processor's cache. Their order does not matter to the
+solution: which slots have a row in the end is the same in any.
 
 Rows and results take 20 bytes a slot, 21 bytes a key, and the distributed hashes 8 bytes a key.
 """
@@ -54,7 +54,7 @@ cdef struct Band:
 
 
 cdef Blocks blocks_of(object geometry) except *:
-    """What a geometry comes to."""
+    """A geometry as a plain struct."""
     cdef Blocks blocks
     blocks.count = geometry.blocks
     blocks.segments = geometry.segments
@@ -109,7 +109,7 @@ cdef int solve(
 cdef int eliminate_all(
     Band *band, const uint64_t *hashes, size_t count, uint32_t mask
 ) noexcept nogil:
-    """Take in every equation, part of the slots by part."""
+    """Eliminate every equation, one part of the slots after the other."""
     cdef uint64_t *numbers = <uint64_t *>lsm_reserve(count * sizeof(uint64_t))
     cdef int outcome = SOLVED
     cdef size_t i
@@ -145,7 +145,7 @@ cdef void distribute(
 
 
 cdef inline bint eliminate(Band *band, uint64_t number) noexcept nogil:
-    """Take in one equation; False where it contradicts those before."""
+    """Eliminate one equation; False where it contradicts those before."""
     cdef lsm_equation equation = lsm_equation_of(number, band.starts)
     cdef lsm_row row = equation.row
     cdef uint32_t result = equation.result

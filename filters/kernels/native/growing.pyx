@@ -9,11 +9,11 @@ from filters.sizing_parameters import check_like, checked_capacity
 
 
 cdef class GrowingFilter(SaltedFilter):
-    """A filter of a geometry that is planned for a number of keys, which may come later."""
+    """A filter of fixed geometry, planned for a number of keys; these may be added later."""
 
     @classmethod
     def _planner(cls, **given):
-        """What plans a geometry for a number of keys, under the sizing parameters given."""
+        """A function from a number of keys to the geometry that the sizing parameters give."""
         raise NotImplementedError
 
     @classmethod
@@ -43,7 +43,7 @@ cdef class GrowingFilter(SaltedFilter):
         add_all(self, keys)
 
     cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
-        """Take a geometry, and a buffer to view or else zeros."""
+        """Use a geometry over a view of this buffer, or over zeros where there is none."""
         self._geometry = geometry
         self.salt, self.is_salted = salt, True
         self.door.digest_seed = seed

@@ -25,7 +25,7 @@ def xxph3_64(bytes data not None):
 
 
 def leveldb_hash(bytes data not None, uint32_t seed=LSM_BLOOM_SEED):
-    """LevelDB's 32-bit hash."""
+    """LevelDB's 32-bit hash of a key, under the seed of its Bloom filters."""
     return lsm_leveldb_hash(
         <const uint8_t *>PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data), seed
     )

@@ -16,7 +16,7 @@ cdef struct Packed:
     Py_ssize_t count
 
 
-cdef bint come_at_once(object keys)
+cdef bint is_bulk(object keys)
 cdef uint64_t digest_number(object digest) except? 0
 cdef int digest_words(lsm_digest kind, object digest, uint64_t *words) except -1
 cdef int digest_of_key(lsm_digest kind, uint64_t seed, object key, uint64_t *digest) except -1

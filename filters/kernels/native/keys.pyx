@@ -22,7 +22,7 @@ from filters.kernels.native.wide cimport lsm_prefetch
 cdef extern from *:
     """
     #if PY_VERSION_HEX >= 0x030D0000 && defined(Py_GIL_DISABLED)
-    #define LSM_OTHERS_MAY_WRITE 1  /* without the GIL a list may change under our hands */
+    #define LSM_OTHERS_MAY_WRITE 1  /* without the GIL another thread may change the list */
     #else
     #define LSM_OTHERS_MAY_WRITE 0
     #endif
@@ -32,18 +32,18 @@ cdef extern from *:
     Py_ssize_t PySequence_Fast_GET_SIZE(object sequence)
 
 
-# How many keys ahead an object's memory is asked for: a group, so that it arrives while the group
-# before it is looked up.
+# How many keys ahead an object is prefetched: a group, so that it arrives while the group before it
+# is probed.
 cdef Py_ssize_t AHEAD = 128
 cdef Py_ssize_t LINE_BYTES = 64
 
-# How far ahead in a buffer keys are asked for. The processor does that by itself, but not while it is
+# How far ahead in a buffer keys are prefetched. The processor does that by itself, but not while it is
 # busy with the random lines of a large filter, nor across pages: there this saves 1.5 ns a key.
 cdef Py_ssize_t BYTES_AHEAD = 4096
 
 
-cdef bint come_at_once(object keys):
-    """Whether keys lie ready; those of any other iterable come one by one, and may stop coming."""
+cdef bint is_bulk(object keys):
+    """Whether keys can be digested in bulk; other iterables yield them one by one, and may raise."""
     return type(keys) is list or type(keys) is tuple or type(keys) is PackedKeys
 
 
@@ -114,7 +114,7 @@ cdef Py_ssize_t digest_packed(
 
 
 cdef class KeySource:
-    """Keys that can be digested from any place on; holds on to what they live in."""
+    """Keys that can be digested from any index on; keeps the object alive that holds them."""
 
     @staticmethod
     cdef KeySource of(object keys):
@@ -148,7 +148,7 @@ cdef class KeySource:
         return 0
 
     cdef Py_ssize_t _keys_there_are(self) except -1:
-        """How many keys lie in these two buffers; the object may have become another meanwhile."""
+        """How many keys these buffers hold, whatever the object has become meanwhile."""
         if self.packed.width:
             return <Py_ssize_t>(self.packed.size // self.packed.width)
         if self.packed.offsets == NULL or self._offsets.len < (8 if self.packed.wide else 4):

@@ -1,4 +1,4 @@
-"""LevelDB's Bloom filter."""
+"""LevelDB's Bloom filter, for other compiled modules."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 

@@ -16,7 +16,7 @@ from filters.kernels.native.wide cimport lsm_prefetch, lsm_reduce, lsm_rotate_le
 
 cdef enum:
     MOST_PROBES = 30          # more are another encoding, to which every key may be there
-    AHEAD = 64                # keys whose bits are asked for before the first is inserted
+    AHEAD = 64                # keys whose bits are prefetched before the first is inserted
 
 if MOST_PROBES != leveldb.MAX_PROBES:
     raise ImportError("filters/leveldb.py and its compiled kernel differ: compile it again")

@@ -26,7 +26,7 @@ cdef class Payload:
 
     @staticmethod
     cdef Payload zeroed(Py_ssize_t size):
-        """So many zeros."""
+        """Memory of our own: so many bytes, all zero."""
         cdef Payload self = Payload.__new__(Payload)
         self.data = lsm_allocate(<size_t>(size + PADDING))
         if self.data == NULL:

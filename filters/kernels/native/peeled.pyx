@@ -98,7 +98,7 @@ cdef class PeeledFilter(SaltedFilter):
 
     @property
     def fingerprint_bits(self):
-        """8 or 16."""
+        """How many bits a fingerprint has: 8 or 16."""
         return self._peeled.fingerprint_bits
 
     @property
@@ -117,11 +117,11 @@ cdef class PeeledFilter(SaltedFilter):
         return 2.0**-self._peeled.fingerprint_bits if self._num_keys else 0.0
 
     cdef Layout layout_of(self, object geometry) except *:
-        """What a geometry of the family comes to; a family has its own."""
+        """The layout of a shard of this geometry; each family defines it."""
         raise NotImplementedError
 
     cdef int lay_out(self, list shards, int fingerprint_bits, uint64_t seed, object buffer) except -1:
-        """View the payload, of which these are the shards, and answer through them."""
+        """View the payload of these shards, and probe them from now on."""
         cdef Py_ssize_t start, index = 0
         cdef const lsm_probing *placed
         self.payload = Payload.view(buffer)
@@ -151,11 +151,11 @@ cdef class PeeledFilter(SaltedFilter):
 
 
 class Repeats(Exception):
-    """Some hashes come twice, so that nothing peels."""
+    """Some hashes come twice, so that no seed peels them."""
 
 
 cdef class Part:
-    """The hashes of one shard, within those of a set that outlives it."""
+    """The hashes of one shard: a part of the whole set's, which has to stay alive."""
 
     cdef PeeledFilter family
     cdef const uint64_t *hashes

@@ -1,6 +1,6 @@
 """Construction by peeling, compiled: the twin of ``filters/kernels/python/peeling.py``.
 
-A slot is one word: the sum of what each of its keys says there, which is a one, the fingerprint,
+A slot is one word: the sum of a part from each of its keys, which is a one, the fingerprint,
 and how far away the key's other two slots are. With one key left the sum is that key, so peeling
 needs neither hashes nor products. Among segments it follows words within a few neighbouring ones,
 from the end of the array to its start; only counting reads and writes all over it, and fetches
@@ -47,16 +47,16 @@ cdef enum:
     LAST_SHIFT = 43
     DISTANCE = (1 << 21) - 1
     HERE = 1 << 20
-    GROUP = 32                # keys whose slots are asked for before the first is counted
-    AHEAD = 16                # keys whose words are asked for before they are filled in
-    SEGMENTS_AHEAD = 6        # how far from the front of peeling words are asked for
+    GROUP = 32                # keys whose slots are prefetched before the first is counted
+    AHEAD = 16                # keys whose words are prefetched before they are filled in
+    SEGMENTS_AHEAD = 6        # how far from the front of peeling words are prefetched
     BYTES_PER_KEY = 9         # of words, by which that front moves
 
 
 cdef struct Peeling:
     Layout layout
     uint64_t slots
-    uint64_t *words           # one more than slots; the last is 0 and ends all waiting
+    uint64_t *words           # one more than slots; the last is 0, the sentinel
     uint32_t *waiting         # two more than slots; the order of peeling fills it from its end
     uint32_t *order
 
@@ -129,7 +129,7 @@ cdef int populate_shard(
 
 
 cdef bint is_allowed(Layout layout, int fingerprint_bits) noexcept nogil:
-    """Whether there are such shards: others would not fit in a word, or in the array."""
+    """Whether a family has such shards; in others, distances might not fit in a slot's word."""
     if layout.starts == 0 or fingerprint_bits not in (8, 16):
         return False
     if layout.placement == BLOCKS:
@@ -160,7 +160,7 @@ cdef int find_seed(
 cdef bint peels(
     Peeling *self, const uint64_t *mixed, size_t count, uint64_t seed, int fingerprint_bits
 ) noexcept nogil:
-    """Whether a seed does. The placement is a constant below, which the loops need not ask for."""
+    """Whether a seed peels the keys; the loops below take the placement as a constant."""
     if self.layout.placement == SEGMENTS:
         count_keys(self, SEGMENTS, mixed, count, seed, fingerprint_bits)
         return peel(self, SEGMENTS, count)
@@ -169,7 +169,7 @@ cdef bint peels(
 
 
 cdef uint64_t next_seed(uint64_t *state) noexcept nogil:
-    """Splitmix64."""
+    """The next number of splitmix64."""
     cdef uint64_t seed
     state[0] += <uint64_t>0x9E37_79B9_7F4A_7C15
     seed = state[0]
@@ -197,7 +197,7 @@ cdef inline void count_keys(
     Peeling *self, Placement placement, const uint64_t *mixed, size_t count, uint64_t seed,
     int fingerprint_bits,
 ) noexcept nogil:
-    """Add every key to its slots, in groups whose slots are asked for first."""
+    """Add every key to its slots, in groups whose slots are prefetched first."""
     cdef uint64_t fingerprints[GROUP]
     cdef Slots slots[GROUP]
     cdef uint64_t *words = self.words
@@ -222,32 +222,32 @@ cdef inline void count_keys(
 
 cdef inline void add_key(uint64_t *words, Slots at, uint64_t fingerprint) noexcept nogil:
     """Count a key in its three words."""
-    cdef uint64_t key = said_everywhere(1 + (fingerprint << FINGERPRINT_SHIFT))
-    words[at.first] += said_at(at.first, at.second, at.third, key)
-    words[at.second] += said_at(at.second, at.third, at.first, key)
-    words[at.third] += said_at(at.third, at.first, at.second, key)
+    cdef uint64_t key = common_part(1 + (fingerprint << FINGERPRINT_SHIFT))
+    words[at.first] += part_at(at.first, at.second, at.third, key)
+    words[at.second] += part_at(at.second, at.third, at.first, key)
+    words[at.third] += part_at(at.third, at.first, at.second, key)
 
 
-cdef inline uint64_t said_at(
+cdef inline uint64_t part_at(
     uint64_t slot, uint64_t next, uint64_t last, uint64_t key
 ) noexcept nogil:
-    """What a key adds to the word of one slot."""
+    """The part of one key in the word of one of its slots."""
     return key + (next - slot << NEXT_SHIFT) + (last - slot << LAST_SHIFT)
 
 
-cdef inline uint64_t said_everywhere(uint64_t key) noexcept nogil:
-    """What a key adds to the words of all its slots alike."""
+cdef inline uint64_t common_part(uint64_t key) noexcept nogil:
+    """The part of one key that is the same in the words of all its slots."""
     return (key & KEY) + (<uint64_t>HERE << NEXT_SHIFT) + (<uint64_t>HERE << LAST_SHIFT)
 
 
 cdef inline bint peel(Peeling *self, Placement placement, size_t count) noexcept nogil:
-    """Write down the slots that keys own, in the order of peeling; False where a core remains."""
+    """Store the slots that keys own, in the order of peeling; False where a core remains."""
     cdef size_t top = stack_singles(self, count)
     return top > 0 and follow(self, placement, top) == count
 
 
 cdef size_t stack_singles(Peeling *self, size_t count) noexcept nogil:
-    """Stack the slots with one key on one that ends the waiting; 0 where a count ran over."""
+    """Stack the slots that have one key, over a sentinel; 0 where a slot's count overflowed."""
     cdef uint64_t slot, keys, total = 0
     cdef size_t top = 1
     self.waiting[0] = <uint32_t>self.slots
@@ -291,15 +291,15 @@ cdef inline size_t follow(Peeling *self, Placement placement, size_t top) noexce
             lsm_prefetch(<const void *>ahead)
             ahead -= BYTES_PER_KEY
 
-        key = said_everywhere(word)
+        key = common_part(word)
         next = next_of(slot, word)
         last = last_of(slot, word)
         next_word = words[next]
         last_word = words[last]
         next_alone = next_word & COUNT == 2
         last_alone = last_word & COUNT == 2
-        next_word -= said_at(next, last, slot, key)
-        last_word -= said_at(last, slot, next, key)
+        next_word -= part_at(next, last, slot, key)
+        last_word -= part_at(last, slot, next, key)
         words[next] = next_word
         words[last] = last_word
 
@@ -319,7 +319,7 @@ cdef inline uint64_t next_of(uint64_t slot, uint64_t word) noexcept nogil:
 
 
 cdef inline uint64_t last_of(uint64_t slot, uint64_t word) noexcept nogil:
-    """Where its last one is."""
+    """Where the last slot of the only key at this one is."""
     return slot + (word >> LAST_SHIFT) - HERE
 
 
@@ -345,6 +345,6 @@ cdef void assign(
 
 
 cdef inline void store16(uint8_t *to, uint16_t number) noexcept nogil:
-    """Little-endian, as the payload has it."""
+    """Store a number little-endian, as the payload has it."""
     number = lsm_load16(<const uint8_t *>&number)
     memcpy(to, &number, 2)

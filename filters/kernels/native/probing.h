@@ -12,13 +12,13 @@ typedef struct lsm_probing {
     int (*probe)(const void *self, const char *key, size_t length);
     int (*probe_digest)(const void *self, uint64_t digest);
 
-    /* answers[i] is 1 for "maybe" and 0 for "no", for the first `count` hashes. Meanwhile the memory
-     * is asked for that the `ahead` hashes behind these will need: their turn comes next. */
+    /* answers[i] is 1 for "maybe" and 0 for "no", for the first `count` hashes. What the `ahead`
+     * hashes behind these will read is prefetched: they are the next group. */
     void (*test_many)(const void *self, const uint64_t *hashes, size_t count, size_t ahead,
                       uint8_t *answers);
 
-    /* Adds the first `count` hashes, writes down those for which nothing that was zero changed, and
-     * tells how many these were; unchanged[] has room for all. Meanwhile asks as test_many() does.
+    /* Adds the first `count` hashes, writes those that found no zero to unchanged[], which has room
+     * for all, and tells how many these were. Prefetches as test_many() does.
      * NULL where a family is built otherwise. */
     size_t (*add_many)(void *self, const uint64_t *hashes, size_t count, size_t ahead,
                        uint64_t *unchanged);

@@ -1,4 +1,4 @@
-"""RocksDB's Ribbon filter."""
+"""RocksDB's Ribbon filter, for other compiled modules."""
 
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.rocksdb_filter cimport RocksDBFilter

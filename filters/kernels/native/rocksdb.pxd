@@ -1,4 +1,4 @@
-"""RocksDB's Bloom filter."""
+"""RocksDB's Bloom filter, for other compiled modules."""
 
 from filters.kernels.native.rocksdb_filter cimport RocksDBFilter
 

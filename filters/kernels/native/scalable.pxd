@@ -1,4 +1,4 @@
-"""The scalable Bloom filter."""
+"""The scalable Bloom filter, for other compiled modules."""
 
 from libc.stdint cimport int64_t, uint64_t
 

@@ -18,7 +18,7 @@ from filters.sizing_parameters import check_like, checked_capacity
 
 
 cdef enum:
-    AHEAD = 16        # keys whose bits are asked for before the first of them is set
+    AHEAD = 16        # keys whose bits are prefetched before the first of them is set
     FIRST_PROBES = 3  # which deny seven absent keys in eight, and are looked at without branches
     LARGE_SLICES = 5  # those that lie outside of the processor's caches, where any do
 
@@ -72,7 +72,7 @@ cdef void test_slices(
 ) noexcept nogil:
     """Ask the first ``count`` slices for up to a chunk of digests, slice by slice, newest first.
 
-    The lines of all digests are asked for before the first of them is looked at; those that a slice
+    The lines of all digests are prefetched before the first of them is looked at; those that a slice
     has are not asked about in the next one.
     """
     cdef uint16_t left[CHUNK]
@@ -284,14 +284,14 @@ cdef class ScalableBloomFilter(SeededFilter):
         return scalable.fill_and_fpr(self._geometries, counts)
 
     cdef int begin(self, object terms, object geometry, uint64_t seed, uint64_t salt) except -1:
-        """Take terms, and an empty first slice."""
+        """Start a chain of these terms with an empty first slice."""
         self._terms = terms
         self._geometries, self._arrays = [], []
         self._chain.seed = seed
         return self.append(geometry, salt, Payload.zeroed(geometry.bits // 8))
 
     cdef int append(self, object geometry, uint64_t salt, Payload bits) except -1:
-        """Go on with this slice, and answer through it, too."""
+        """Append a slice, which keys are added to and probed in from now on."""
         self._geometries.append(geometry)
         self._arrays.append(bits)
         self._chain.slices[self._chain.count] = Cells(
@@ -303,9 +303,9 @@ cdef class ScalableBloomFilter(SeededFilter):
         return self.opened(&self._chain, &PROBING, LSM_DIGEST_XXH3_64, self._chain.seed)
 
     cdef int own(self) except -1:
-        """Make the chain one for adding: views copied first, and the newest slice's bits counted.
+        """Prepare the chain for adding: copy views, and count the bits set in the newest slice.
 
-        Who asks meanwhile holds on to the newest view, and with it to the buffer of all of them.
+        A thread that probes meanwhile holds the newest view, which keeps the buffer of all alive.
         """
         cdef Py_ssize_t newest = self._chain.count - 1, i
         cdef Payload bits

@@ -91,7 +91,7 @@ LSM_INLINE uint64_t lsm_rotate_left64(uint64_t x, int by) {
     return x << by | x >> (64 - by);
 }
 
-/* Ask for a cache line that will be read soon; any address is allowed. */
+/* Prefetch a cache line that will be read soon; any address is allowed. */
 LSM_INLINE void lsm_prefetch(const void *address) {
 #if defined(_MSC_VER) && !defined(__clang__)
 #if defined(_M_X64)

@@ -1,4 +1,4 @@
-"""The xor filter."""
+"""The xor filter, for other compiled modules."""
 
 from filters.kernels.native.peeled cimport PeeledFilter
 

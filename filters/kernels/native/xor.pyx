@@ -9,7 +9,7 @@ from filters.kernels.native.peeling cimport BLOCKS, Layout, in_blocks, populated
 
 
 cdef Layout layout_of(object geometry) except *:
-    """What a geometry comes to."""
+    """The layout that probes and the peeling take for a geometry."""
     cdef uint64_t length = geometry.block_length
     return Layout(length, length, BLOCKS)
 

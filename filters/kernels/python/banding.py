@@ -45,13 +45,13 @@ def stepped(value: int) -> int:
 
 
 def coefficients_of(value: int) -> int:
-    """Which slots a hash asks for, from its start on: bit i is the i-th, the first always set."""
+    """Which slots a hash's equation has, from its start on: bit i is the i-th, and bit 0 is set."""
     product = value * _COEFFICIENTS
     return (product & MASK64) ^ (product >> 64) | 1
 
 
 def result_of(value: int) -> int:
-    """What a hash expects, a bit in each column."""
+    """The result of a hash's equation, a bit in each column."""
     return (value * _RESULT & MASK64) >> BLOCK_SLOTS - MAX_COLUMNS
 
 

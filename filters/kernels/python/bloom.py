@@ -42,7 +42,7 @@ class Layout(growing.Layout, Protocol):
 
 
 class BloomFilter(GrowingFilter):
-    """Bits or counters that a key raises and a probe reads; keys can be added at any time."""
+    """A Bloom filter of bits or counters; keys can be added at any time."""
 
     __slots__ = ()
     layout: ClassVar[Layout]
@@ -116,7 +116,7 @@ class BloomFilter(GrowingFilter):
 
     @abstractmethod
     def _insert(self, mixed: int) -> bool:
-        """Add a salted digest; True if that changed a zero."""
+        """Insert a salted digest; True if a bit or counter of it was zero."""
 
 
 class BitFilter(BloomFilter):

@@ -23,7 +23,7 @@ class ClassicBloomFilter(BitFilter):
 
     @property
     def expected_fpr(self) -> float:
-        """fill^num_probes."""
+        """The rate of independent probes: fill^num_probes."""
         return float(self.fill**self.num_probes)
 
     def _probe(self, mixed: int) -> bool:

@@ -112,7 +112,7 @@ class CountingBloomFilter(BloomFilter):
 
     @property
     def expected_fpr(self) -> float:
-        """fill^num_probes."""
+        """The rate of independent probes: fill^num_probes."""
         return self.collapse().expected_fpr
 
     def _positions(self, mixed: int) -> set[int]:

@@ -49,19 +49,19 @@ class Digests:
         self._numbers: MutableSequence[int] = array("Q") if words_of(kind) == 1 else []
 
     def add(self, key: Buffer) -> None:
-        """Take a key."""
+        """Add the digest of a key."""
         if self.kind == XXH3:
             self._numbers.append(digest(key, self.digest_seed))
         else:
             self._numbers.append(_UNSEEDED[self.kind](key_bytes(key)))
 
     def add_many(self, keys: Iterable[Buffer]) -> None:
-        """Take many keys."""
+        """Add the digests of many keys; on an error those before it are in."""
         for key in one_by_one(keys):
             self.add(key)
 
     def add_digest(self, digest: int) -> None:
-        """Take a key by its digest."""
+        """Add a key's digest, computed elsewhere under the same seed."""
         number = checked_digest(digest, words_of(self.kind))
         check_width(self.kind, number)
         self._numbers.append(number)

@@ -33,7 +33,7 @@ class Layout(Protocol):
 
 
 class GrowingFilter(SaltedFilter):
-    """A filter of a geometry that is planned for a number of keys, which may come later."""
+    """A filter of fixed geometry, planned for a number of keys; these may be added later."""
 
     __slots__ = ("_geometry",)
     layout: ClassVar[Layout]
@@ -57,7 +57,7 @@ class GrowingFilter(SaltedFilter):
     @classmethod
     @abstractmethod
     def _planner(cls, **given: Any) -> Callable[[int], Any]:
-        """What plans a geometry for a number of keys, under the sizing parameters given."""
+        """A function from a number of keys to the geometry that the sizing parameters give."""
 
     @classmethod
     def _with_capacity(
@@ -85,7 +85,7 @@ class GrowingFilter(SaltedFilter):
 
     @abstractmethod
     def add(self, key: Buffer) -> bool | None:
-        """Add a key."""
+        """Add a key; what is returned is the family's own."""
 
     def add_many(self, keys: Iterable[Buffer]) -> None:
         """Add many keys; on an error those before it are in."""

@@ -27,7 +27,7 @@ class Layout(Protocol):
 
     @property
     def fingerprint_bits_for(self) -> Callable[[SizingParameter], int]:
-        """8 or 16."""
+        """How many bits a fingerprint has: 8 or 16."""
 
     @property
     def shard_count(self) -> Callable[[int], int]:
@@ -105,7 +105,7 @@ class PeeledFilter(SaltedFilter):
 
     @property
     def fingerprint_bits(self) -> int:
-        """8 or 16."""
+        """How many bits a fingerprint has: 8 or 16."""
         return self._fingerprint_bits
 
     @property
