@@ -11,7 +11,6 @@ import sys
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -167,15 +166,3 @@ class TestTheLibrary:
         for wrong in (b"", foreign, foreign[:28], data[:60], data[28:]):
             with pytest.raises(FilterError):
                 kernel.BinaryFuseFilter.from_bytes(wrong)
-
-    def test_geometry_is_read_not_recomputed(
-        self, kernel: ModuleType, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        keys = random_keys(rng, 3000)
-        data = kernel.BinaryFuseFilter.build(keys).to_bytes()
-
-        def not_for_readers(*_: Any) -> Any:
-            pytest.fail("the geometry was recomputed")
-
-        monkeypatch.setattr(binary_fuse, "plan", not_for_readers)
-        assert all(kernel.BinaryFuseFilter.from_bytes(data).might_contain_many(keys))

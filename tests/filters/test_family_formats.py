@@ -8,7 +8,6 @@ import re
 import struct
 import warnings
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,6 +27,7 @@ from tests.effort import once
 from tests.filters import independent_reader
 from tests.filters.cases import class_of
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
+from tests.worked_examples import example_bytes, example_titles, sections, table_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "family-formats.md"
 SEED = 0x0123456789ABCDEF
@@ -207,32 +207,10 @@ class Example:
         return self.title.partition(",")[0].replace(" ", "-")
 
 
-@cache
-def sections() -> dict[str, str]:
-    """The page, cut at its headings."""
-    parts = re.split(r"^#+ (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-def table_rows(text: str) -> list[list[str]]:
-    """The body rows of every table in a piece of the page."""
-    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in line] for line in lines]
-    rules = [number for number, row in enumerate(rows) if set("".join(row)) <= set("-:")]
-    heads = {number - 1 for number in rules} | set(rules)
-    return [row for number, row in enumerate(rows) if number not in heads]
-
-
 def read_example(title: str) -> Example:
     """The example under ``### Example: <title>``."""
-    text = sections()[f"Example: {title}"]
-    (dump,) = re.findall(r"^```hex\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    data = b""
-    for line in dump.splitlines():
-        offset, _, digits = line.partition("  ")
-        assert int(offset, 16) == len(data), f"offset {offset} of example {title}"
-        data += bytes.fromhex(digits)
-    return Example(title, data, table_rows(text))
+    text = sections(PAGE)[f"Example: {title}"]
+    return Example(title, example_bytes(PAGE, title), table_rows(text))
 
 
 TITLES = [
@@ -287,13 +265,13 @@ def traced(reader: Any, key: bytes) -> list[str]:
 
 
 def test_the_page_has_exactly_these_examples() -> None:
-    titles = [heading[9:] for heading in sections() if heading.startswith("Example: ")]
+    titles = example_titles(PAGE)
     assert titles == TITLES
     assert PAGE.read_text(encoding="utf-8").count("```hex\n") == len(TITLES)
 
 
 def test_the_page_gives_the_seed_and_the_salt_of_its_examples() -> None:
-    text = " ".join(sections()["From key to salted digest"].split())
+    text = " ".join(sections(PAGE)["From key to salted digest"].split())
     assert f"**seed 0x{SEED:016x}** and **salt 0x{SALT:016x}**" in text
     for title in TITLES:
         frame = independent_reader.read(read_example(title).data).frame
@@ -301,7 +279,9 @@ def test_the_page_gives_the_seed_and_the_salt_of_its_examples() -> None:
 
 
 def test_the_hash_table_of_the_page() -> None:
-    rows = [row for row in table_rows(sections()["From key to salted digest"]) if row[0].isdigit()]
+    rows = [
+        row for row in table_rows(sections(PAGE)["From key to salted digest"]) if row[0].isdigit()
+    ]
     assert len(rows) >= 10
     for length, unseeded, seeded in rows:
         key = bytes(index % 251 for index in range(int(length)))
@@ -310,7 +290,7 @@ def test_the_hash_table_of_the_page() -> None:
 
 
 def test_the_digest_table_of_the_page_covers_every_key_of_an_example() -> None:
-    rows = table_rows(sections()["From key to salted digest"])
+    rows = table_rows(sections(PAGE)["From key to salted digest"])
     digests = {row[0]: row[1:] for row in rows if not row[0].isdigit()}
     for name, (digest, salted) in digests.items():
         key = name.strip("`").encode()
@@ -401,7 +381,7 @@ def test_our_writer_writes_the_worked_examples(kernel: ModuleType, title: str) -
 
 
 def test_the_table_for_checking_a_writer(kernel: ModuleType) -> None:
-    rows = table_rows(sections()["Checking a writer"])
+    rows = table_rows(sections(PAGE)["Checking a writer"])
     assert {row[0].replace(" ", "-") for row in rows} == set(independent_reader.FAMILIES.values())
     for name, asked, count, *expected in rows:
         size, _, value = asked.rpartition(" ")
@@ -415,7 +395,7 @@ def test_the_table_for_checking_a_writer(kernel: ModuleType) -> None:
 
 
 def test_the_grown_filter_that_the_page_tells_of(kernel: ModuleType) -> None:
-    text = " ".join(sections()["Scalable (family 8)"].split())
+    text = " ".join(sections(PAGE)["Scalable (family 8)"].split())
     grown = kernel.ScalableBloomFilter.with_capacity(100, seed=SEED, salt=SALT)
     grown.add_many([number.to_bytes(8, "little") for number in range(5000)])
     data = grown.to_bytes()
@@ -428,7 +408,7 @@ def test_the_grown_filter_that_the_page_tells_of(kernel: ModuleType) -> None:
 
 def test_the_salt_of_a_slice_that_the_page_tells_of() -> None:
     second = independent_reader.mix(SALT + 1, 0)
-    text = " ".join(sections()["Example: scalable, two slices"].split())
+    text = " ".join(sections(PAGE)["Example: scalable, two slices"].split())
     assert f"The salt of the second one is 0x{second:016x}" in text
 
 
@@ -440,7 +420,7 @@ def test_a_cuckoo_build_that_starts_anew_stores_the_salt_that_the_page_says(
     salt = independent_reader.read(data).frame.salt
     assert salt == independent_reader.mix(SALT + 1, 0)
     assert f"second attempt, with the salt 0x{salt:016x}" in " ".join(
-        sections()["Checking a writer"].split()
+        sections(PAGE)["Checking a writer"].split()
     )
 
 

@@ -191,3 +191,17 @@ def test_a_larger_geometry_is_used_where_no_seed_fits_the_first(
     shard = shard_of(kernel, family, mixed, 8)
     assert shard.geometry.slots > 100
     assert family.build_shard(100, lambda geometry: geometry) == tight
+
+
+@every_peeled_family
+def test_geometry_is_read_not_recomputed(
+    kernel: ModuleType, family: Any, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = random_keys(rng, 3000)
+    data = cls(kernel, family).build(keys).to_bytes()
+
+    def not_for_readers(*_: Any) -> Any:
+        pytest.fail("the geometry was recomputed")
+
+    monkeypatch.setattr(family, "plan", not_for_readers)
+    assert all(cls(kernel, family).from_bytes(data).might_contain_many(keys))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import struct
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -158,19 +157,6 @@ def test_forged_blocks_are_refused(kernel: ModuleType, block_length: int, reason
             kernel.XorFilter.from_bytes(forged(data, 48, "<L", length))
     with pytest.raises(CorruptFilterError, match="3 bytes behind its last shard"):
         kernel.XorFilter.from_bytes(forged(data, 48, "<L", 10))
-
-
-def test_geometry_is_read_not_recomputed(
-    kernel: ModuleType, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = random_keys(rng, 3000)
-    data = kernel.XorFilter.build(keys).to_bytes()
-
-    def not_for_readers(*_: Any) -> Any:
-        pytest.fail("the geometry was recomputed")
-
-    monkeypatch.setattr(xor, "plan", not_for_readers)
-    assert all(kernel.XorFilter.from_bytes(data).might_contain_many(keys))
 
 
 def test_a_size_is_what_it_takes() -> None:

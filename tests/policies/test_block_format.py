@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,14 @@ from policies import (
 )
 from policies.builtin import BUILTIN
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
-from tests.filters.test_family_formats import KEYS, SALT, SEED, read_example, table_rows
+from tests.filters.test_family_formats import KEYS, SALT, SEED, read_example
 from tests.policies import independent_block
 from tests.policies.cases import built_in
 from tests.policies.independent_block import UnknownNameError
+from tests.worked_examples import example_bytes, example_titles, sections, table_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "block-format.md"
-STRANGERS = [b"stranger%d" % number for number in range(400)]
+ABSENT = [b"absent%d" % number for number in range(400)]
 LENGTHS = [b"x" * length for length in range(20)]
 
 ERRORS: list[tuple[type[Exception], type[Exception]]] = [
@@ -129,7 +129,7 @@ def test_the_independent_reader_answers_as_the_code_does(policy: FilterPolicy, c
     reader = independent_block.Reader(block)
     assert reader.block.num_keys == count
     assert all(independent_answers(reader, keys))
-    assert compare(block, keys + STRANGERS + LENGTHS) == "read"
+    assert compare(block, keys + ABSENT + LENGTHS) == "read"
     described = describe_block(block)
     assert described.params == reader.block.params == policy.params()
     lengths = {field.name: field.length for field in reader.block.fields}
@@ -139,7 +139,7 @@ def test_the_independent_reader_answers_as_the_code_does(policy: FilterPolicy, c
 
 
 def test_every_name_of_the_page_is_built_in_and_the_other_way_round() -> None:
-    rows = table_rows(sections()["From name to payload"])
+    rows = table_rows(sections(PAGE)["From name to payload"])
     assert [row[0].strip("`") for row in rows] == [*sorted(OURS), *OTHERS, "another name"]
     assert {cls.name for cls in BUILTIN} == {*OURS, *OTHERS}
     for name, payload in rows[: len(OURS)]:
@@ -158,13 +158,6 @@ OTHERS = ["cassandra", "leveldb", "ribbon", "rocksdb", "none"]
 # --- the worked examples --------------------------------------------------------------------------
 
 
-@cache
-def sections() -> dict[str, str]:
-    """The page, cut at its headings."""
-    parts = re.split(r"^#+ (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
 def anchors(page: Path) -> set[str]:
     """What the headings of a page are called in links."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -172,15 +165,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def example(title: str) -> bytes:
-    """The bytes under ``### Example: <title>``."""
-    text = sections()[f"Example: {title}"]
-    (dump,) = re.findall(r"^```hex\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    data = b""
-    for line in dump.splitlines():
-        offset, _, digits = line.partition("  ")
-        assert int(offset, 16) == len(data), f"offset {offset} of example {title}"
-        data += bytes.fromhex(digits)
-    return data
+    return example_bytes(PAGE, title)
 
 
 def written_counting() -> bytes:
@@ -199,10 +184,10 @@ WRITERS: dict[str, Callable[[], bytes]] = {
 
 
 def test_the_page_has_exactly_these_examples() -> None:
-    titles = [heading[9:] for heading in sections() if heading.startswith("Example: ")]
+    titles = example_titles(PAGE)
     assert titles == list(WRITERS)
     assert PAGE.read_text(encoding="utf-8").count("```hex\n") == len(WRITERS)
-    assert f"**seed 0x{SEED:016x}**, **salt 0x{SALT:016x}**" in sections()["Examples"]
+    assert f"**seed 0x{SEED:016x}**, **salt 0x{SALT:016x}**" in sections(PAGE)["Examples"]
 
 
 @pytest.mark.parametrize("title", WRITERS)
@@ -215,7 +200,7 @@ def test_the_table_of_an_example_is_what_its_bytes_say(title: str) -> None:
     data = example(title)
     described = describe_block(data)
     fields = independent_block.parse(data).fields
-    rows = [row for row in table_rows(sections()[f"Example: {title}"]) if row[0].isdigit()]
+    rows = [row for row in table_rows(sections(PAGE)[f"Example: {title}"]) if row[0].isdigit()]
     assert [(int(row[0]), int(row[1]), row[2]) for row in rows] == [
         (field.offset, field.length, field.name) for field in fields
     ]
@@ -234,12 +219,14 @@ def test_the_table_of_an_example_is_what_its_bytes_say(title: str) -> None:
         title.partition(",")[0],
         0 if "empty" in title else 3,
     )
-    assert compare(data, KEYS + STRANGERS) == "read"
+    assert compare(data, KEYS + ABSENT) == "read"
 
 
 def test_the_traces_of_the_leveldb_example() -> None:
     data = example("leveldb")
-    rows = [row for row in table_rows(sections()["Example: leveldb"]) if row[1].startswith("0x")]
+    rows = [
+        row for row in table_rows(sections(PAGE)["Example: leveldb"]) if row[1].startswith("0x")
+    ]
     assert [row[0] for row in rows[:3]] == [f"`{key.decode()}`" for key in KEYS]
     assert [row[-1] for row in rows] == ["maybe", "maybe", "maybe", "no", "no", "maybe"]
     for name, hashed, bits, answer in rows:
@@ -253,7 +240,7 @@ def test_the_traces_of_the_leveldb_example() -> None:
 
 
 def test_the_offsets_of_the_layout_add_up() -> None:
-    rows = table_rows(sections()["Layout"])
+    rows = table_rows(sections(PAGE)["Layout"])
     assert len(rows) == 11
     name, params, payload = 11, 222, 3333
     lengths = {"4 bytes": 4, "u8": 1, "u16": 2, "u64": 8}
@@ -358,7 +345,7 @@ TAKEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", TAKEN)
 def test_both_take_what_is_unusual_and_allowed(what: str) -> None:
-    assert compare(forged(**TAKEN[what]), KEYS + STRANGERS + LENGTHS) == "read"
+    assert compare(forged(**TAKEN[what]), KEYS + ABSENT + LENGTHS) == "read"
 
 
 def test_the_name_decides_and_not_the_count() -> None:
@@ -423,7 +410,7 @@ def test_both_agree_on_changed_fields_under_a_right_checksum(
             changed[rng.randrange(4, len(body))] = rng.choice((0, 1, 0x7F, rng.randrange(256)))
         block = sealed(changed)
         if policy.name not in ("rocksdb", "ribbon") or not is_legacy(block):
-            verdicts.add(compare(block, KEYS + STRANGERS[:20]))
+            verdicts.add(compare(block, KEYS + ABSENT[:20]))
     assert "CorruptBlockError" in verdicts
     assert "read" in verdicts
 
@@ -473,7 +460,7 @@ def test_a_full_counter_is_a_set_bit() -> None:
         policies.create("counting"), counting.collapse().to_bytes(), num_keys=len(KEYS)
     )
     reader = independent_block.Reader(block)
-    assert independent_answers(reader, STRANGERS) == counting.might_contain_many(STRANGERS)
+    assert independent_answers(reader, ABSENT) == counting.might_contain_many(ABSENT)
     refused = pack(Header("counting", 3, 64, 3, SEED, SALT), bytes(32))
     with pytest.raises(CorruptBlockError):
         open_block(encode_block(policies.create("counting"), refused, num_keys=3))
