@@ -339,13 +339,14 @@ class Writer:
 
     def _advance(self, commit: Commit) -> None:
         """Do what is not known to be done of a commit, from its record to its visibility."""
+        if self._store.visible != commit.visible_before and not commit.is_logged:
+            # A reentrant write came between making this commit and registering it, and has its
+            # place and its sequence numbers. Its batches are still in the queue, or written. Asked
+            # in this order: what makes a commit visible has marked it as logged before.
+            if self._pending is commit:
+                self._pending = None
+            return
         if not commit.is_logged:
-            if self._store.visible != commit.visible_before:
-                # A reentrant write came between making this commit and registering it, and has
-                # its place and its sequence numbers; its batches are still in the queue.
-                if self._pending is commit:
-                    self._pending = None
-                return
             commit.log.append(commit.placed)
             commit.is_logged = True
         if commit.sync and not commit.is_synced:
