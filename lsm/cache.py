@@ -93,7 +93,7 @@ class ClockCache:
                 self._restore()
 
     def clear(self) -> None:
-        """Forget all items."""
+        """Drop all items, without evicting them."""
         with self._lock:
             items = (*self._ring, *self._evicting)
         for item in items:

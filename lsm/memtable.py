@@ -127,7 +127,7 @@ class Memtable:
             bound = chunk[0][:2]
 
     def entries(self) -> list[Entry]:
-        """All entries, sorted."""
+        """All entries, in the order of (key, rank)."""
         found: list[Entry] = self._query(list)
         return found
 

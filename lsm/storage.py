@@ -146,7 +146,7 @@ class Storage(Protocol):
         """Give a file another name, in place of any file that has it."""
 
     def remove(self, path: str) -> None:
-        """Remove a file."""
+        """Remove the name of a file, which who has it mapped can go on reading."""
 
     def sync_directory(self, path: str) -> None:
         """Return when the names in a directory survive a loss of power."""
