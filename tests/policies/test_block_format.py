@@ -15,6 +15,7 @@ from xxhash import xxh3_64_intdigest
 import filters
 import policies
 from filters.compat_hashing import xxph3_64
+from filters.families import FAMILIES
 from filters.header import Header, pack
 from policies import (
     CorruptBlockError,
@@ -151,8 +152,11 @@ def test_every_name_of_the_page_is_built_in_and_the_other_way_round() -> None:
         assert data[4] == int(number)
 
 
-OURS = {"binary-fuse", "blocked", "bumped-ribbon", "classic", "counting", "cuckoo", "xor"}
-OTHERS = ["cassandra", "leveldb", "ribbon", "rocksdb", "none"]
+OURS = {each.name for each in FAMILIES.values() if each.policy and each.is_salted}
+OTHERS = [
+    *sorted(each.name for each in FAMILIES.values() if each.policy and not each.is_salted),
+    "none",
+]
 
 
 # --- the worked examples --------------------------------------------------------------------------
