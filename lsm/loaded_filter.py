@@ -155,9 +155,9 @@ def _open(table: Table, key: str, handle: Handle, properties: Properties | None)
             _info(properties, "leveldb", "block", level, len(contents)), windows=windows
         )
     if key == ROCKSDB_KEY:
-        reader: FilterReader = RocksDBPolicy().open(contents)
-        policy = _rocksdb_policy(properties) or _rocksdb_form(contents)
-        return LoadedFilter(_info(properties, policy, "table", level, len(contents)), reader)
+        opened: Any = RocksDBPolicy().open(contents)
+        policy = _rocksdb_policy(properties) or _policy_of_form(opened.form)
+        return LoadedFilter(_info(properties, policy, "table", level, len(contents)), opened)
     described, reader = read_block(contents, is_checked=is_checked)
     info = FilterInfo(
         "built",
@@ -177,9 +177,8 @@ def _rocksdb_policy(properties: Properties | None) -> str:
     return said if said in ROCKSDB_POLICIES else ""
 
 
-def _rocksdb_form(contents: bytes) -> str:
-    form, _ = rocksdb_forms.decode(contents)
-    return "ribbon" if form.kind == rocksdb_forms.RIBBON else "rocksdb"
+def _policy_of_form(form: str) -> str:
+    return "ribbon" if form == rocksdb_forms.RIBBON else "rocksdb"
 
 
 def _info(

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 import policies
-from filters import header
+from filters import header, rocksdb_forms
 from lsm import loaded_filter
 from lsm.comparator import BYTEWISE
 from lsm.disk import table as tables
@@ -110,14 +110,21 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[int]]:
     return counting
 
 
+@pytest.mark.parametrize("with_properties", [True, False])
 @pytest.mark.parametrize("name", FILTERED)
 def test_a_filter_is_parsed_once_and_hashed_once(
-    name: str, counted: Callable[[Any, str], list[int]]
+    name: str,
+    with_properties: bool,
+    counted: Callable[[Any, str], list[int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data, _ = write(policies.create(name))
     (filter,) = (each for key, each in parse(data).meta.items() if key.startswith(b"fullfilter."))
     opened = open_table(data)
+    if not with_properties:
+        monkeypatch.setattr(Table, "properties", lambda self: None)
     unpacked, parsed = counted(header, "unpack"), counted(block, "_parse")
+    decoded = counted(rocksdb_forms, "decode")
     hashed = counted(header, "xxh3_64_intdigest"), counted(block, "xxh3_64_intdigest")
     summed = counted(tables, "crc32c")
     loaded = loaded_filter.load(opened, paranoid=True)
@@ -128,6 +135,7 @@ def test_a_filter_is_parsed_once_and_hashed_once(
     assert summed.count(size) == 1
     assert parsed == ([] if name in UNLABELLED else [size])
     assert len(unpacked) == (name in OURS)
+    assert len(decoded) == (name in UNLABELLED)
 
 
 @pytest.mark.parametrize("kind", [RAW, SNAPPY])
@@ -199,6 +207,21 @@ def test_a_table_keeps_no_keys_for_the_filter_of_a_built_in_policy(name: str, la
     # Those of the piece that is being added, of the open block and of the open window.
     assert PIECE <= max(alive) < 5 * PIECE
     assert Counted.alive == 0
+
+
+@pytest.mark.parametrize("cls", BUILTIN)
+def test_no_built_in_policy_asks_what_only_the_last_key_tells(cls: type[FilterPolicy]) -> None:
+    """Or it would have to get its keys as a plug-in does."""
+
+    class Unknown:
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(f"a built-in policy asks for {name}")
+
+    context: Any = Unknown()
+    builder = cls().new_builder(context)
+    for key in KEYS:
+        builder.add(key)
+    assert (builder.finish() is None) == (cls.name == "none")
 
 
 def test_a_plug_in_is_told_all_of_a_table_before_its_first_key(told: Told) -> None:
