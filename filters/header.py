@@ -15,7 +15,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import attrs
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 
@@ -87,8 +87,13 @@ def pack(header: Header, *payload: Buffer) -> bytes:
         header.seed,
         header.salt,
     )
-    body = b"".join((fixed, *payload))
-    return body + _CHECKSUM.pack(xxh3_64_intdigest(body))
+    checksum = xxh3_64(fixed)
+    for part in payload:
+        checksum.update(part)
+    packed = b"".join((fixed, *payload, _CHECKSUM.pack(checksum.intdigest())))
+    body = memoryview(packed)[: -_CHECKSUM.size]
+    now = xxh3_64_intdigest(body)  # hashing again takes a fraction of copying again
+    return packed if now == checksum.intdigest() else bytes(body) + _CHECKSUM.pack(now)
 
 
 def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
