@@ -3,7 +3,8 @@
 Between two instructions a thread runs its signal handlers, which may raise or use the very objects
 whose method they interrupted. It does so where a function is entered, behind a call, and where a
 loop jumps back, and these points are numbered here in the order in which an operation passes them.
-A finalizer may run at more of them, behind any instruction: these are ``INSTRUCTIONS``.
+A finalizer may run at more of them, behind any instruction that lets go of something: these are
+``INSTRUCTIONS``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import random
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import CodeType, FrameType
 from typing import Any, Literal
 
@@ -34,6 +36,12 @@ _JUMPS = {
 }
 _CHECKED = {"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & set(dis.opmap) | _JUMPS
 _TAKEN = {dis.opmap[name] for name in _JUMPS}
+
+# Behind these nothing is let go, so that no finalizer comes: a reference is taken, moved, or asked
+# which object it is. An attribute is loaded so from a local variable, which keeps the object.
+_QUIET = {"NOP", "PUSH_NULL", "COPY", "SWAP", "IS_OP", "JUMP_FORWARD", "KW_NAMES", "PRECALL"}
+_QUIET |= {"LOAD_CONST", "LOAD_DEREF", "LOAD_GLOBAL", "EXTENDED_ARG", "TO_BOOL"}
+_QUIET_PREFIXES = ("LOAD_FAST", "POP_JUMP_FORWARD_IF", "POP_JUMP_IF")
 _ROOTS = tuple(os.path.dirname(module.__file__) + os.sep for module in (lsm, policies, filters))
 _LIBRARIES = tuple(
     os.sep + name
@@ -153,7 +161,7 @@ class _Points:
 
     def _is_point(self, code: CodeType, before: int, now: int) -> bool:
         if self._kind == INSTRUCTIONS:
-            return before >= 0
+            return before >= 0 and before not in quiet(code)
         if code not in self._checked:
             self._checked[code] = checked(code)
         behind = self._checked[code].get(before)
@@ -191,6 +199,20 @@ def checked(code: CodeType) -> dict[int, int]:
             found.update(dict.fromkeys(prefixes, instruction.offset))
         prefixes = []
     return found
+
+
+@cache
+def quiet(code: CodeType) -> frozenset[int]:
+    """The offsets of the instructions behind which no finalizer runs."""
+    found: set[int] = set()
+    is_local = False
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        is_kept = is_local and name in ("LOAD_ATTR", "LOAD_METHOD")
+        if is_kept or name in _QUIET or name.startswith(_QUIET_PREFIXES):
+            found.add(instruction.offset)
+        is_local = name.startswith("LOAD_FAST")
+    return frozenset(found)
 
 
 def is_ours(path: str) -> bool:

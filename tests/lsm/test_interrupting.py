@@ -89,6 +89,34 @@ def test_there_are_more_instructions_than_points_for_signals() -> None:
     assert None not in places
 
 
+class Place:
+    """Something that is put where nothing is."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.taken: object = None
+
+    def take(self, thing: object) -> None:
+        if self.is_open and self.taken is None:
+            self.taken = thing
+
+    def replace(self, things: list[object]) -> None:
+        self.taken = things.pop()
+
+
+def test_no_finalizer_comes_between_a_look_at_what_is_kept_and_its_change() -> None:
+    quiet = interrupting.quiet(Place.take.__code__)
+    behind = {each.opname for each in dis.get_instructions(Place.take) if each.offset not in quiet}
+    assert "STORE_ATTR" in behind
+    assert not {name for name in behind if name.startswith(("LOAD", "POP_JUMP"))}
+
+
+def test_a_finalizer_may_come_behind_whatever_lets_go_of_something() -> None:
+    quiet = interrupting.quiet(Place.replace.__code__)
+    told = dis.get_instructions(Place.replace)
+    assert {"CALL", "STORE_ATTR"} <= {each.opname for each in told if each.offset not in quiet}
+
+
 def test_what_python_drops_is_dropped_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
     class Last:
         def __del__(self) -> None:
