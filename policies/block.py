@@ -23,6 +23,7 @@ import attrs
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from filters.errors import CorruptFilterError, UnsupportedVersionError
+from filters.fields import Fields
 from filters.hashing import MASK64, key_bytes
 from filters.header import immutable_view
 from filters.sizing_parameters import checked_int
@@ -258,15 +259,15 @@ def _parse(block: Buffer, is_checked: bool = False) -> tuple[BlockDescription, m
             f"filter block has format version {body[_VERSION_AT]} (byte {_VERSION_AT}); "
             f"this release reads {VERSION}: upgrade lsm-filters"
         )
-    return _parse_fields(_Fields(body, _VERSION_AT + 1), total_bytes=len(view))
+    return _parse_fields(_Fields(body, "filter block", _VERSION_AT + 1), total_bytes=len(view))
 
 
 def _parse_fields(fields: _Fields, total_bytes: int) -> tuple[BlockDescription, memoryview]:
     flags = fields.number(1, "flags")
-    name = _decode_name(fields.take(fields.number(1, "name length"), "name"))
-    params = decode_params(fields.take(fields.number(2, "parameter length"), "parameters"))
+    name = _decode_name(fields.view(fields.number(1, "name length"), "name"))
+    params = decode_params(fields.view(fields.number(2, "parameter length"), "parameters"))
     num_keys = fields.number(8, "number of keys")
-    payload = fields.take(fields.number(8, "filter length"), "filter")
+    payload = fields.view(fields.number(8, "filter length"), "filter")
     fields.end()
     if flags != (EMPTY if num_keys == 0 else 0):
         raise CorruptBlockError(
@@ -336,29 +337,8 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-class _Fields:
-    """A cursor over a block's body that checks every length before it trusts it."""
+class _Fields(Fields):
+    """A cursor over a block's body."""
 
-    def __init__(self, body: memoryview, start: int):
-        self._body = body
-        self._at = start
-
-    def take(self, length: int, what: str) -> memoryview:
-        end = self._at + length
-        if end > len(self._body):
-            raise CorruptBlockError(
-                f"filter block is malformed: the {what} would take bytes {self._at} to {end}, "
-                f"and its fields end at {len(self._body)}"
-            )
-        taken = self._body[self._at : end]
-        self._at = end
-        return taken
-
-    def number(self, width: int, what: str) -> int:
-        return int.from_bytes(self.take(width, what), "little")
-
-    def end(self) -> None:
-        if self._at != len(self._body):
-            raise CorruptBlockError(
-                f"filter block is malformed: {len(self._body) - self._at} bytes follow the filter"
-            )
+    __slots__ = ()
+    error = CorruptBlockError

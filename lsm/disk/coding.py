@@ -6,6 +6,7 @@ of each byte says that another one follows.
 
 from __future__ import annotations
 
+from filters import fields
 from lsm.errors import CorruptionError
 
 MAX_VARINT32 = (1 << 32) - 1
@@ -34,24 +35,11 @@ def length_prefixed(data: bytes) -> bytes:
     return varint(len(data)) + data
 
 
-class Fields:
-    """A cursor over untrusted bytes that checks every length before it trusts it.
+class Fields(fields.Fields):
+    """A cursor over the untrusted bytes of a file, with LevelDB's varints."""
 
-    ``what`` names the whole for errors. Whatever the bytes cannot hold is a CorruptionError that
-    says which field, from which byte on; the cursor then stays where it was.
-    """
-
-    __slots__ = ("_data", "_what", "at")
-
-    def __init__(self, data: bytes | memoryview, what: str):
-        self._data = data
-        self._what = what
-        self.at = 0
-
-    @property
-    def remaining(self) -> int:
-        """How many bytes follow the cursor."""
-        return len(self._data) - self.at
+    __slots__ = ()
+    error = CorruptionError
 
     def byte(self, what: str) -> int:
         """The value of the next byte."""
@@ -66,16 +54,8 @@ class Fields:
         return self._varint(what, 10, MAX_VARINT64)
 
     def take(self, length: int, what: str) -> bytes:
-        """The next ``length`` bytes."""
-        end = self.at + length
-        if not self.at <= end <= len(self._data):
-            raise CorruptionError(
-                f"{self._what}: the {what} would take bytes {self.at} to {end}, "
-                f"and there are {len(self._data)}"
-            )
-        taken = bytes(self._data[self.at : end])
-        self.at = end
-        return taken
+        """The next ``length`` bytes, copied."""
+        return bytes(self.view(length, what))
 
     def slice(self, what: str) -> bytes:
         """The next varint32, and as many bytes behind it as that says."""
@@ -86,13 +66,6 @@ class Fields:
         except CorruptionError:
             self.at = start
             raise
-
-    def end(self) -> None:
-        """Refuse bytes that follow the last field."""
-        if self.remaining:
-            raise CorruptionError(
-                f"{self._what}: {self.remaining} bytes follow its last field, from byte {self.at}"
-            )
 
     def _varint(self, what: str, longest: int, largest: int) -> int:
         value = shift = 0
