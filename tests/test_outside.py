@@ -17,6 +17,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from tests.effort import effort
+
+pytestmark = effort("full")
 ROOT = Path(__file__).parents[1]
 
 SEEN_BY = {
