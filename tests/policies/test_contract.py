@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
@@ -45,8 +46,8 @@ class TestInstalledPlugin(FilterPolicyContract):
     policies = (BitmapPolicy(),)
 
 
-def _example() -> type[FilterPolicy]:
-    """The example's class, imported from its directory under its own module's name."""
+def _example() -> ModuleType:
+    """The example, imported from its directory under its own name."""
     path = EXAMPLE / "acme_quotient.py"
     spec = importlib.util.spec_from_file_location("acme_quotient", path)
     assert spec is not None
@@ -54,11 +55,11 @@ def _example() -> type[FilterPolicy]:
     module = importlib.util.module_from_spec(spec)
     sys.modules["acme_quotient"] = module
     spec.loader.exec_module(module)
-    cls: type[FilterPolicy] = module.QuotientPolicy
-    return cls
+    return module
 
 
-QuotientPolicy = _example()
+_MODULE = _example()
+QuotientPolicy: type[FilterPolicy] = _MODULE.QuotientPolicy
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,6 +75,7 @@ def _example_is_installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     (info / "entry_points.txt").write_text(f"[lsm.filter_policies]\n{lines}\n")
     added = [str(site), str(EXAMPLE)]
     sys.path.extend(added)
+    sys.modules[_MODULE.__name__] = _MODULE  # other tests install it, and take it away again
     policies.refresh()
     yield
     for path in added:
