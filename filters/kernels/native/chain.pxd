@@ -32,7 +32,7 @@ cdef inline uint64_t following(uint64_t mixed) noexcept nogil:
     return lsm_fold(mixed, <uint64_t>0xC13F_A9A9_02A6_328F)
 
 
-cdef inline uint8_t value_at(const Cells *cells, Cell cell, uint64_t place) noexcept nogil:
+cdef inline int value_at(const Cells *cells, Cell cell, uint64_t place) noexcept nogil:
     """What a cell holds: 0 or 1 if it is a bit, 0 to 15 if it is a counter."""
     if cell == BIT:
         return cells.data[place >> 3] >> (place & 7) & 1

@@ -65,7 +65,7 @@ cdef inline uint32_t insert(Cells *cells, uint64_t mixed) noexcept nogil:
     """Raise the key's counters; how many of them were zero."""
     cdef uint64_t places[MAX_PROBES]
     cdef uint32_t found = distinct_places(cells, mixed, places), fresh = 0, i
-    cdef uint8_t count
+    cdef int count
     for i in range(found):
         count = value_at(cells, COUNTER, places[i])
         fresh += count == 0
