@@ -268,7 +268,9 @@ cdef class CuckooFilter(GrowingFilter):
     @cython.critical_section
     def add(self, key):
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
-        self._add_hash(self.hash_of(key))
+        cdef uint64_t mixed = self.hash_of(key)
+        self.own()
+        self._add_hash(mixed)
 
     @cython.critical_section
     def remove(self, key):
@@ -338,9 +340,9 @@ cdef class CuckooFilter(GrowingFilter):
         return True
 
     cdef int _add_hash(self, uint64_t mixed) except -1:
+        """Add a copy to a payload that is this filter's own."""
         cdef Move log[MOST_KICKS]
         cdef bint is_full
-        self.own()
         # Bytes may claim more keys than their slots hold, and nobody could read what had grown on.
         is_full = self._num_keys >= SLOTS * self._table.buckets
         if is_full or not insert(&self._table, mixed, MOST_KICKS, log):
