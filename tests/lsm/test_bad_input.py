@@ -304,7 +304,7 @@ def test_a_record_that_is_no_batch_is_named_with_its_place(log: Path) -> None:
 def test_a_file_with_an_absurd_number_is_named(
     path: Path, name: str, options: dict[str, Any]
 ) -> None:
-    """Counting on from it would end soon; what is beyond what is ever counted to is passed over."""
+    """Counting on from it would end soon; what is beyond what is ever counted to is ignored."""
     (path / name).write_bytes(b"")
     with pytest.raises(CorruptionError, match=f"{name}: its number.*highest.*{2**62 - 1}.*move"):
         lsm.DB(path, **options)
