@@ -209,7 +209,7 @@ class Traffic:
 
     def fork(self, _name: int) -> None:
         """Fork again and again, between what the others do."""
-        for _ in range(by_effort(2, 5, 80)):
+        for _ in range(by_effort(2, 4, 80)):
             if not self.goes_on():
                 return
             until(functools.partial(self._is_behind, self.steps + 3))

@@ -102,6 +102,7 @@ def test_closing_gives_all_back_though_everybody_is_still_there(
 def test_opening_reading_and_closing_in_a_loop_piles_up_nothing(tmp_path: Path) -> None:
     path = tmp_path / "db"
     filled(path).close()
+    gc.collect()  # of what other tests have left
     before = len(os.listdir("/proc/self/fd"))
     kept = []
     for turn in range(by_effort(10, 20, 1000)):
