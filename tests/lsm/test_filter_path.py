@@ -14,7 +14,7 @@ from lsm import loaded_filter
 from lsm.comparator import BYTEWISE
 from lsm.disk import table as tables
 from lsm.disk.filter_blocks import FilterPlan
-from lsm.disk.keys import PUT, Entry, pack, rank
+from lsm.disk.keys import PUT, Entry, pack, rank_of
 from lsm.disk.table import Table
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.storage import Mapped
@@ -46,7 +46,7 @@ class Counted(bytes):
 
 
 def entries_of(keys: list[bytes]) -> list[Entry]:
-    return [(Counted(key), rank(1, PUT), b"v") for key in keys]
+    return [(Counted(key), rank_of(1, PUT), b"v") for key in keys]
 
 
 def write(
@@ -75,7 +75,7 @@ def write(
 
 def with_filter(contents: bytes, kind: int) -> bytes:
     """A table whose filter block is stored with this compression, under a right checksum."""
-    key = pack(KEYS[0], rank(1, PUT))
+    key = pack(KEYS[0], rank_of(1, PUT))
     data = stored(contents_of([(key, b"v")]))
     handle = varint(0) + varint(len(data) - 5)
     squeezed = stored(Parts([], []).squeeze(kind, contents), kind)
