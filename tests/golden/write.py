@@ -25,26 +25,21 @@ SEED, SALT = 0x5EED_5EED_5EED_5EED, 0x5A17_5A17_5A17_5A17
 PRESENT = [b"golden-%d" % i for i in range(150)] + [b"", b"\xff" * 300]
 ABSENT = [b"absent-%d" % i for i in range(2000)]
 
-SIZING_PARAMETERS: dict[str, dict[str, Any]] = {
-    "classic": {"bits_per_key": 10},
-    "counting": {"counters_per_key": 10},
-    "cuckoo": {"fingerprint_bits": 13},
-    "blocked": {"bits_per_key": 10},
-    "leveldb": {"bits_per_key": 10},
-    "rocksdb": {"bits_per_key": 10},
-    "binary-fuse": {"fingerprint_bits": 8},
-    "ribbon": {"bits_per_key": 8},
-    "scalable": {"fpr": 0.01},
-    "xor": {"fingerprint_bits": 8},
-    "cassandra": {"fp_chance": 0.01},
-    "bumped-ribbon": {"fpr": 0.0123},
-}
+KNOWN: dict[str, Any] = json.loads(MANIFEST.read_text())
+
+
+def size_of(family: str) -> dict[str, Any]:
+    """What a family's files are sized by: as they were written, or the default until they are."""
+    if family in KNOWN:
+        return dict(KNOWN[family]["size"])
+    default = FAMILIES[family].parameters.default
+    return {default.name: default.value}
 
 
 def build(kernel: ModuleType, family: str) -> Any:
     """The filter whose bytes are kept."""
     secrets = {"seed": SEED, "salt": SALT} if FAMILIES[family].is_salted else {}
-    return class_of(kernel, family).build(PRESENT, **SIZING_PARAMETERS[family], **secrets)
+    return class_of(kernel, family).build(PRESENT, **size_of(family), **secrets)
 
 
 def answers(reader: Any) -> str:
@@ -56,7 +51,7 @@ def answers(reader: Any) -> str:
 def record(family: str) -> dict[str, Any]:
     """Write one family's filter, and block if it has any; what is to be remembered about them."""
     FILES.mkdir(exist_ok=True)
-    size = SIZING_PARAMETERS[family]
+    size = size_of(family)
     built = build(kernels.load("python"), family)
     (FILES / f"{family}.filter").write_bytes(built.to_bytes())
     blocks = {}
@@ -80,12 +75,11 @@ def main() -> None:
         return
     if what != "filters":
         raise SystemExit(f"there are golden files of filters and of the engine, none of {what}")
-    known = json.loads(MANIFEST.read_text()) if MANIFEST.exists() else {}
-    for family in SIZING_PARAMETERS:
-        if family not in known:
-            known[family] = record(family)
+    for family in FAMILIES:
+        if family not in KNOWN:
+            KNOWN[family] = record(family)
             print(f"wrote the golden files of {family}")
-    MANIFEST.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    MANIFEST.write_text(json.dumps(KNOWN, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
