@@ -27,9 +27,9 @@ settings.register_profile(
 settings.load_profile(EFFORT)
 
 
-# They go through the same lines again and again, which others cover: tracing each line would make
-# a full run take twice as long.
-UNTRACED = {
+# They go through the same lines again and again, which others cover, and some in children that they
+# fork, where the tracer's own lock may be held for ever.
+UNCOVERED = {
     "test_no_false_negatives.py",
     "test_rates.py",
     "test_twins.py",
@@ -49,14 +49,19 @@ UNTRACED = {
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what belongs to a greater effort, and coverage where only volume is left to see."""
-    left_out = [item for item in items if is_left_out(item)]
+    """Leave out what belongs to a greater effort, and beside coverage what covers nothing new."""
+    covers = bool(config.getoption("cov_source", None))
+    left_out = [item for item in items if is_left_out(item) or (covers and is_uncovered(item))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not is_left_out(item)]
-    for item in items:
-        if item.path.name in UNTRACED or item.get_closest_marker("once"):
-            item.add_marker(pytest.mark.no_cover)
+        gone = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in gone]
+
+
+def is_uncovered(item: pytest.Item) -> bool:
+    """Whether only volume is left to see in a test once all others have run."""
+    marks = (item.get_closest_marker(name) for name in ("once", "no_cover"))
+    return item.path.name in UNCOVERED or any(marks)
 
 
 def pytest_collection_finish() -> None:
