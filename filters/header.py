@@ -47,9 +47,12 @@ class Header:
 
 
 def claim(number: int, family: str) -> None:
-    """Give a family its number; ValueError where another one has it."""
-    if not 1 <= number <= 255 or number in FAMILY_IDS.values():
-        raise ValueError(f"the number {number} of family {family!r} is taken, or not 1 to 255")
+    """Give a family its number; ValueError where another one has it, or no byte can hold it."""
+    if not 1 <= number <= 255:
+        raise ValueError(f"the number of family {family!r} is {number}, allowed are 1 to 255")
+    for name, taken in FAMILY_IDS.items():
+        if taken == number:
+            raise ValueError(f"the number of family {family!r} is {number}, that of {name!r}")
     FAMILY_IDS[family] = number
 
 
