@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,3 +136,15 @@ def test_every_source_of_the_native_kernel_has_its_place_on_the_map() -> None:
     }
     described = modules - {"chain.pyx"} | {"chain.pxd"} | alone
     assert named == described | {path.name for path in NATIVE.glob("*.h")}
+
+
+def test_a_wheels_tests_take_along_what_they_import() -> None:
+    """Of the modules beside ``tests/filters``, in cibuildwheel's list of what is copied."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    copied = [ROOT / each for each in settings["test-sources"]]
+    files = [each for each in copied if each.suffix == ".py"]
+    files += [path for each in copied if each.is_dir() for path in each.rglob("*.py")]
+    for path in files:
+        for name in re.findall(r"^(?:from|import) (tests\.[a-z_.]+)", path.read_text(), re.M):
+            module = ROOT / f"{name.replace('.', '/')}.py"
+            assert module in files or module.with_suffix("") in copied, f"{path}: {name}"
