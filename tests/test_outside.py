@@ -18,8 +18,9 @@ import attrs
 import pytest
 
 from tests.effort import effort
+from tests.filters.cases import needs_native
 
-pytestmark = effort("full")
+pytestmark = [effort("full"), needs_native]
 ROOT = Path(__file__).parents[1]
 
 SEEN_BY = {

@@ -142,7 +142,7 @@ def test_over_filling_costs_what_is_predicted(
     assert measured == pytest.approx(built.expected_fpr, abs=tolerance(measured, trials))
 
 
-@pytest.mark.skipif("native" not in kernels.available(), reason="it takes many absent")
+@pytest.mark.skipif("native" not in kernels.available(), reason="it takes many absent keys")
 def test_short_fingerprints_agree_in_both_buckets_or_in_none(rng: random.Random) -> None:
     """Taking the slots of two buckets for independent would predict one percent too much."""
     kernel = kernels.load("native")

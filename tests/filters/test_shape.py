@@ -204,7 +204,7 @@ def test_two_sizes_are_one_too_many(kernel: ModuleType, case: Case) -> None:
     if case.family in OF_A_RATE_ONLY:
         return
     if case.family == "cassandra":
-        pytest.skip("it has one size only")
+        pytest.skip("it has one sizing parameter only")
     other = "counters_per_key" if case.family == "counting" else "bits_per_key"
     with pytest.raises(ValueError, match=rf"{case.family}.*one sizing parameter.*{other} and fpr"):
         case.cls(kernel).build(KEYS, fpr=0.01, **{other: 10})

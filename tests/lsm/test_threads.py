@@ -250,16 +250,6 @@ def test_a_compaction_between_two_looks_hides_nothing(read: str, tmp_path: Path)
 # -- Collected at a bad moment -------------------------------------------------------------
 
 
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    """Only the test collects."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-    gc.collect()
-
-
 def released(storage: Hooked) -> threading.Event:
     """What is set when the database's lock is released."""
     event = threading.Event()
