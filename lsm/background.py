@@ -14,6 +14,7 @@ import attrs
 from lsm import compaction, picking
 from lsm.compaction import Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
+from lsm.errors import SyncError
 from lsm.options import LEVELS
 from lsm.starter import STARTER
 from lsm.table_factory import DeeperLevels
@@ -139,7 +140,7 @@ class Background:
         return not self._must_stop() and worker.has_work()
 
     def _work(self, worker: _Worker) -> None:
-        installer = self._store.installer
+        installer, retries = self._store.installer, self._store.retries
         try:
             worker.work()
             # Only now: its frames held the version that it began with.
@@ -151,7 +152,9 @@ class Background:
                     self._deep_flush = False
                 else:
                     self._compacting = False
-            if not isinstance(error, StoppedError):
+            if isinstance(error, SyncError) or (
+                retries == self._store.retries and not isinstance(error, StoppedError)
+            ):
                 self._store.fail(error)
         self.schedule()
         self._store.changed.notify_all()

@@ -79,6 +79,7 @@ class Store:
         self.work = Work()
         self.losses: list[recovery.LogLoss] = []
         self.failure: Failure | None = None
+        self.retries = 0
         self.closed_by: str | None = None
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = TableCache(storage, directory, options, comparator)
@@ -243,7 +244,12 @@ class Store:
             raise self.failure.refusal(self.directory)
 
     def retry_once(self, tried: bool) -> bool:
-        """Have the background retry what has failed, or raise that if it was ``tried``; True."""
+        """Have the background retry what has failed, or raise that if it was ``tried``; True.
+
+        What is under way now and fails is tried anew: it may have met what has been mended since.
+        """
+        if not tried:
+            self.retries += 1
         if self.failure is not None:
             if tried or self.failure.is_final:
                 raise self.failure.refusal(self.directory)

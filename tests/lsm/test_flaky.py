@@ -11,6 +11,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 
 import lsm
 from lsm.options import LEVELS
+from lsm.storage import FileSystem, WritableFile
 from policies import LevelPolicies
 from policies.config import Choice
 from tests.effort import by_effort
@@ -262,6 +264,52 @@ def test_a_full_disk_is_one_error_that_passes(where: str, going_on: str, tmp_pat
     with lsm.DB(tmp_path / "db") as db:
         assert dict(db) == filling.written
         assert db.stats().log_losses == ()
+
+
+class OnceFull(FileSystem):
+    """Has no room for the first table, and says so only when it is let go on."""
+
+    def __init__(self) -> None:
+        self.has_begun = threading.Event()
+        self.go_on = threading.Event()
+
+    def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
+        if path.endswith(".ldb") and not self.has_begun.is_set():
+            self.has_begun.set()
+            assert self.go_on.wait(60)
+            raise lsm.IOError(errno.ENOSPC, "no room for a table", path)
+        return super().create(path, small_appends=small_appends)
+
+
+@pytest.mark.parametrize("operation", ["resume", "flush", "compact_range", "put"])
+def test_what_fails_is_tried_anew_if_it_began_before_the_cause_was_mended(
+    operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = OnceFull()
+    options = TINY | {"write_buffer_size": 1000}
+    with lsm.DB(tmp_path / "db", create_if_missing=True, storage=storage, **options) as db:
+        store = db._store
+        filling = Filling(db)
+        while len(store.view.memtables) == 1:  # type: ignore[union-attr] # it is open
+            filling.put(1)
+        assert storage.has_begun.wait(60)
+        retry_once = store.retry_once
+
+        def retry_and_let_it_fail(tried: bool) -> bool:
+            try:
+                return retry_once(tried)
+            finally:
+                storage.go_on.set()
+
+        monkeypatch.setattr(store, "retry_once", retry_and_let_it_fail)
+        if operation == "put":
+            assert filling.put(100) is None
+        else:
+            getattr(db, operation)()
+        assert storage.go_on.is_set(), "somebody has waited for the table"
+        db.flush()
+        assert store.failure is None
+        assert dict(db) == filling.written
 
 
 # -- A disk that is really full ------------------------------------------------------------
