@@ -63,10 +63,10 @@ wheel: .venv/ready
 	LSM_REQUIRE_NATIVE=1 $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -f filters/kernels/native/*.so filters/kernels/native/why_not.py
+	rm -f filters/kernels/native/*.so lsm/kernels/native/*.so filters/kernels/native/why_not.py
 	rm -rf .venv build dist *.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-NATIVE := $(wildcard $(addprefix filters/kernels/native/*.,pyx pxd h))
+NATIVE := $(wildcard $(foreach folder,filters lsm,$(addprefix $(folder)/kernels/native/*.,pyx pxd h)))
 
 .venv/ready: pyproject.toml setup.py $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

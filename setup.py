@@ -1,6 +1,6 @@
-"""Compile the native kernel where that is possible; everything else is in ``pyproject.toml``.
+"""Compile the native kernels where that is possible; everything else is in ``pyproject.toml``.
 
-Without a C compiler the installation succeeds, the package runs on its readable kernel, and
+Without a C compiler the installation succeeds, the package runs on its readable kernels, and
 ``filters.KERNEL_REASON`` repeats what went wrong here. ``LSM_REQUIRE_NATIVE=1`` makes a failed
 compile an error. ``LSM_CFLAGS`` is added to the arguments of compiler and linker, as sanitizers
 need it.
@@ -16,7 +16,9 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+# The engine's kernel is compiled against the headers of the filters', one floor down.
 NATIVE = Path("filters/kernels/native")
+ENGINE = Path("lsm/kernels/native")
 NOTE = "why_not.py"
 
 # One positional argument and no binding make a method as cheap to call as a built-in one; the
@@ -48,20 +50,26 @@ def flags() -> tuple[list[str], list[str]]:
 
 
 def extensions() -> list[Extension]:
-    """One extension for every ``.pyx`` file of the native kernel."""
+    """One extension for every ``.pyx`` file of the native kernels."""
     compile_args, link_args = flags()
-    headers = [str(path) for path in sorted([*NATIVE.glob("*.h"), *NATIVE.glob("*.pxd")])]
+    headers = sources("*.h", "*.pxd")
     return [
         Extension(
             ".".join(path.with_suffix("").parts),
             [str(path)],
             depends=headers,
-            include_dirs=[str(NATIVE)],
+            include_dirs=[str(NATIVE), str(ENGINE)],
             extra_compile_args=compile_args,
             extra_link_args=link_args,
         )
-        for path in sorted(NATIVE.glob("*.pyx"))
+        for path in map(Path, sources("*.pyx"))
     ]
+
+
+def sources(*patterns: str) -> list[str]:
+    """The files of both kernels that match."""
+    found = (path for folder in (NATIVE, ENGINE) for each in patterns for path in folder.glob(each))
+    return sorted(map(str, found))
 
 
 def in_words(error: Exception) -> str:
@@ -89,7 +97,7 @@ class BuildNative(build_ext):
 
     def run(self) -> None:
         """Compile; where that fails, say so now and whenever somebody asks."""
-        note = self.folder / NOTE
+        note = self.root / NATIVE / NOTE
         note.unlink(missing_ok=True)
         try:
             self.parallel = self.parallel or os.cpu_count()
@@ -98,22 +106,21 @@ class BuildNative(build_ext):
             if requires_native():
                 raise
             for extension in self.extensions:  # half a kernel is none
-                module = Path(self.get_ext_filename(extension.name)).name
-                (self.folder / module).unlink(missing_ok=True)
+                module = self.root / self.get_ext_filename(extension.name)
+                module.unlink(missing_ok=True)
             why = f"it could not be compiled when this was installed: {in_words(error)}"
-            self.folder.mkdir(parents=True, exist_ok=True)
+            note.parent.mkdir(parents=True, exist_ok=True)
             note.write_text(f'"""Left by setup.py."""\n\nWHY_NOT = {why!r}\n')
             self.warn(f"the native kernel is left out: {why}. LSM_REQUIRE_NATIVE=1 insists on it.")
 
     @property
-    def folder(self) -> Path:
-        """Where the modules go."""
-        return NATIVE if self.inplace or self.editable_mode else Path(self.build_lib) / NATIVE
+    def root(self) -> Path:
+        """Where the packages are that the modules go to."""
+        return Path() if self.inplace or self.editable_mode else Path(self.build_lib)
 
     def get_source_files(self) -> list[str]:
         """What a source distribution needs to compile."""
-        patterns = ("*.pyx", "*.pxd", "*.h", "*.pyi")
-        return [str(path) for pattern in patterns for path in sorted(NATIVE.glob(pattern))]
+        return sources("*.pyx", "*.pxd", "*.h", "*.pyi")
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildNative})
