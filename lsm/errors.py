@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import builtins
 
+ADVICE = "lsm.repair_db() keeps what can still be read"
+"""What to do about damaged files."""
+
 
 class Error(Exception):
     """The root of what the engine raises on purpose."""

@@ -17,7 +17,7 @@ from lsm.tables import TableFile
 from lsm.view import View
 
 if TYPE_CHECKING:
-    from lsm.memtable import Memtable
+    from lsm.kernels.python.memtable import Memtable
     from lsm.store import Store
     from policies import LevelPolicies
 

@@ -14,7 +14,7 @@ from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError
 from lsm.kernels.python.log_encoding import decode_batch
-from lsm.memtable import Memtable
+from lsm.kernels.python.memtable import Memtable
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator

@@ -40,10 +40,10 @@ from lsm.disk.keys import MAX_SEQUENCE, Entry, pack, unpack
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels.python.log_encoding import decode_batch
+from lsm.kernels.python.memtable import Memtable
 from lsm.level_placement import LevelPlacement, UsableTable, sorted_runs
 from lsm.manifest import Manifest, check_comparator
 from lsm.manifest_history import ManifestHistory
-from lsm.memtable import Memtable
 from lsm.options import LEVELS
 from lsm.quarantine import UNREADABLE, Log, Quarantine
 from lsm.repair_report import Report

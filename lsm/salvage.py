@@ -13,12 +13,12 @@ import attrs
 
 from lsm import loaded_filter
 from lsm.disk import compression as block_compression
-from lsm.disk.block import Block
 from lsm.disk.checksum import crc32c, mask
 from lsm.disk.footer import TRAILER_BYTES, Handle
 from lsm.disk.keys import DELETE, PUT, Entry, sequence_of
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError
+from lsm.kernels.python.block import Block
 from lsm.storage import Mapped
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class TableScan:
         while (end := _end_of_block(data, at)) is not None:
             try:
                 contents = block_compression.decompress(data[end], data[at:end])
-                block = Block(contents, self._comparator)
+                block = Block(contents, self._comparator.wrap)
                 self._checked(block)
             except CorruptionError:
                 return

@@ -21,9 +21,9 @@ from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
+from lsm.kernels.python.memtable import Memtable
 from lsm.locks import renew_locks
 from lsm.manifest import Manifest
-from lsm.memtable import Memtable
 from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
 from lsm.steps import call_all

@@ -13,10 +13,10 @@ import attrs
 from lsm import loaded_filter
 from lsm.cache import ClockCache
 from lsm.disk import filenames
-from lsm.disk.block import Block
 from lsm.disk.keys import NEWEST
 from lsm.disk.table import Table
 from lsm.errors import CorruptionError, IOError
+from lsm.kernels.python.block import Block
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.stats import Counters
 from policies.containment import is_momentary, let_pass

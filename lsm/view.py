@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from lsm.memtable import Memtable
+    from lsm.kernels.python.memtable import Memtable
     from lsm.version import Version
 
 

@@ -23,7 +23,7 @@ import attrs
 from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.log_encoding import encode_batch
-from lsm.memtable import Memtable
+from lsm.kernels.python.memtable import Memtable
 from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
 from lsm.steps import call_all, run_steps

@@ -8,7 +8,7 @@ from struct import unpack_from
 
 from lsm.disk.coding import Fields
 from lsm.errors import CorruptionError
-from lsm.kernels.python.block_build import BlockBuilder
+from lsm.kernels.python.block_builder import BlockBuilder
 
 # LevelDB and this engine write each key of these blocks as a whole: all of them have fewer bytes
 # than the block. RocksDB may be told to share prefixes here as well, and has this much room for it.

@@ -9,14 +9,14 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from lsm.disk import compression
-from lsm.disk.block import ADVICE, Block
 from lsm.disk.checksum import crc32c, mask
 from lsm.disk.filter_blocks import PREFIXES
 from lsm.disk.footer import FOOTER_BYTES, TRAILER_BYTES, Footer, Handle
 from lsm.disk.keys import unpack as unpack_key
 from lsm.disk.plain_block import read_block, read_entries
 from lsm.disk.properties import METAINDEX_KEY, Properties
-from lsm.errors import CorruptionError
+from lsm.errors import ADVICE, CorruptionError
+from lsm.kernels.python.block import Block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,7 @@ class Table:
         """The data block of this number, read anew."""
         handle = self.index_handles[number]
         place = f"{self.name}: the data block at byte {handle.offset}"
-        return Block(self.read(handle, "data block"), self.comparator, place)
+        return Block(self.read(handle, "data block"), self.comparator.wrap, place)
 
     def pieces(self) -> Iterator[list[Entry]]:
         """All entries in lists whose memory is bounded; CorruptionError where they do not ascend.

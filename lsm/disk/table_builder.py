@@ -14,7 +14,7 @@ from lsm.disk.keys import MAX_SEQUENCE, PUT, Entry, rank_of, unpack
 from lsm.disk.keys import pack as pack_key
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
-from lsm.kernels.python.block_build import BlockBuilder
+from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import lsm
 from lsm.comparator import BYTEWISE
 from lsm.cursor import Cursor, Edge, Source, visible
 from lsm.disk.keys import DELETE, PUT, rank_of
-from lsm.memtable import Memtable
+from lsm.kernels.python.memtable import Memtable
 from lsm.options import Options
 from lsm.tables import TableCache
 from lsm.version import Version

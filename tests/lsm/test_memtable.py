@@ -14,7 +14,7 @@ from sortedcontainers import SortedList
 
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank_of
-from lsm.memtable import Memtable
+from lsm.kernels.python.memtable import Memtable
 from lsm.steps import run_steps
 from tests.effort import by_effort, examples
 from tests.lsm.crew import Crew

@@ -19,7 +19,6 @@ import policies
 from filters.families import FAMILIES
 from lsm import loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
-from lsm.disk.block import Block
 from lsm.disk.compression import KINDS, SNAPPY, ZSTD
 from lsm.disk.compression import compress as squeezed
 from lsm.disk.filter_blocks import FilterPlan
@@ -27,6 +26,7 @@ from lsm.disk.keys import MAX_SEQUENCE, NEWEST, Entry
 from lsm.disk.table import Table
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import CorruptionError
+from lsm.kernels.python.block import Block
 from lsm.kernels.python.point_lookup import find_in_table
 from lsm.options import Options
 from lsm.stats import Counters
@@ -513,12 +513,12 @@ def test_a_block_answers_as_a_sorted_list_does(
     contents, restarts = draw.draw(irregular_blocks(entries))
     ordered = wrapped(entries, comparator)
     for fresh in (True, False):
-        block = Block(contents, comparator)
+        block = Block(contents, comparator.wrap)
         assert block.restarts == tuple(restarts)
         for raw in [*sought, *data]:
             key = raw if comparator.wrap is None else comparator.wrap(raw)
             if fresh:
-                block = Block(contents, comparator)
+                block = Block(contents, comparator.wrap)
             low = next((at for at, each in enumerate(ordered) if not each[0] < key), len(ordered))
             high = next((at for at, each in enumerate(ordered) if key < each[0]), len(ordered))
             assert list(chain.from_iterable(block.pieces_from(key))) == ordered[low:]
@@ -532,7 +532,7 @@ def test_a_block_answers_as_a_sorted_list_does(
 
 def test_an_empty_block_has_no_entries() -> None:
     for contents in (closed(b"", [0]), closed(b"", [0, 0])):
-        block = Block(contents, BYTEWISE)
+        block = Block(contents)
         assert list(block.pieces()) == list(block.pieces_backwards()) == []
         assert list(block.pieces_from(b"")) == list(block.pieces_through(b"x")) == []
         assert block.find(b"", NEWEST) is None

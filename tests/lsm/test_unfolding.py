@@ -18,7 +18,6 @@ import pytest
 from lsm import loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk import compression, plain_block, table_builder
-from lsm.disk.block import Block
 from lsm.disk.compression import ROOM, ZSTD
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import NEWEST, PUT, Entry, pack, rank_of
@@ -26,8 +25,9 @@ from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.disk.table import Table
 from lsm.disk.table_builder import TableBuilder, TableFormat
 from lsm.errors import CorruptionError
-from lsm.kernels.python import block_search
-from lsm.kernels.python.block_build import BlockBuilder
+from lsm.kernels.python import block as block_module
+from lsm.kernels.python.block import Block
+from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.storage import Mapped
 from policies import NoFilterPolicy
 from tests.lsm.independent_table import TRAILER, closed, contents_of, footer, stored, varint
@@ -98,10 +98,10 @@ def test_pieces_are_the_block(
     contents = block_of(
         [(comparator.unwrap(key), rank, value) for key, rank, value in entries], interval
     )
-    block = Block(contents, comparator)
+    block = Block(contents, comparator.wrap)
     for piece_bytes, key_bytes in ((1 << 18, 1 << 20), (1000, 1 << 20), (1 << 18, 2000), (1, 1)):
-        monkeypatch.setattr(block_search, "PIECE_BYTES", piece_bytes)
-        monkeypatch.setattr(block_search, "PIECE_KEY_BYTES", key_bytes)
+        monkeypatch.setattr(block_module, "PIECE_BYTES", piece_bytes)
+        monkeypatch.setattr(block_module, "PIECE_KEY_BYTES", key_bytes)
         assert flat(block.pieces()) == flat_backwards(block.pieces_backwards()) == entries
         if piece_bytes == 1:
             assert max(map(len, block.pieces())) == 1
@@ -115,7 +115,7 @@ def test_pieces_are_the_block(
 def test_legal_keys_of_gigabytes_are_read_in_pieces(interval: int) -> None:
     """3,000 keys of 40,000 bytes with one prefix: 120 MB in 60 KB, or in 7 MB with restarts."""
     contents = block_of(long_keys(3000, 40_000), interval)
-    block = Block(contents, BYTEWISE)
+    block = Block(contents)
     sought = b"%040000d" % 1500
     readings: list[Callable[[], Iterator[list[Entry]]]] = [
         block.pieces,
@@ -136,7 +136,7 @@ def test_legal_keys_of_gigabytes_are_read_in_pieces(interval: int) -> None:
 def test_the_versions_of_a_key_share_it() -> None:
     """A merge holds all of them at once."""
     entries = versions(5000, 100_000)
-    block = Block(block_of(entries, 65535), BYTEWISE)
+    block = Block(block_of(entries, 65535))
     with at_most(4 * MIB):
         found = flat(block.pieces())
     assert found == entries
@@ -155,7 +155,7 @@ def test_restarts_take_no_more_than_the_block() -> None:
         closed(entries, restarts),
     ):
         with at_most(MIB), pytest.raises(CorruptionError, match=r"place: .*repair_db"):
-            Block(contents, BYTEWISE, "place").find(b"x", NEWEST)
+            Block(contents, None, "place").find(b"x", NEWEST)
 
 
 # -- Index, metaindex, properties --------------------------------------------------------------
@@ -291,8 +291,8 @@ def test_the_limits_are_what_the_documents_say() -> None:
         f"{compression._ZSTD_GROWTH_BEYOND_ROOM} times",
         f"each {TRAILER} bytes",
         f"| {plain_block.MOST_NAMES} |",
-        f"{block_search.PIECE_BYTES // 1024} KiB of the block",
-        f"{block_search.PIECE_KEY_BYTES // MIB} MiB of keys",
+        f"{block_module.PIECE_BYTES // 1024} KiB of the block",
+        f"{block_module.PIECE_KEY_BYTES // MIB} MiB of keys",
         f"{table_builder._KEYS_TO_FILE} times",
     ):
         assert number in text

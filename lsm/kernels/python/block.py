@@ -1,23 +1,28 @@
-"""Finding entries in a block of internal keys, and decoding them.
+"""A data block in memory: entries of internal keys, and restarts to begin reading at.
 
-An entry's three lengths are read as single bytes where all are below 128. That may reach into the
-restart array, which follows in any block, and what it finds there is refused.
+An entry's three lengths are read as single bytes where all are below 128. What that finds in the
+restart array, which follows in any block, is refused when the block enters memory.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from struct import Struct
+from collections.abc import Callable, Iterator
+from struct import Struct, unpack_from
 from typing import TYPE_CHECKING
 
 from lsm.disk.keys import VERSION_BYTES, Entry
-from lsm.errors import CorruptionError
-from lsm.kernels.python.block_build import shared_prefix
+from lsm.errors import ADVICE, CorruptionError
+from lsm.kernels.python.block_builder import shared_prefix
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
-    from lsm.disk.block import Block
+
+_WORD = 4
+_LEAST_ENTRY = 3 + VERSION_BYTES  # at a restart: three lengths, and at least a version for a key
+# What a block costs besides its bytes: the object, its lists, a key object per restart.
+_OVERHEAD = 240
+_RESTART_OVERHEAD = 100
 
 # A block of S bytes can stand for keys of S * S / 20 bytes, if each shares nearly all of the one
 # before, and nothing is wrong with that. So entries are decoded a piece at a time: from so many
@@ -29,7 +34,66 @@ _SHIFTS = (7, 14, 21, 28)  # of the bytes of a varint32 after its first
 _version_at = Struct("<Q").unpack_from
 
 
-def find(block: Block, key: OrderedKey, rank: int) -> Entry | None:
+class Block:
+    """One block of a table, its entries decoded when they are asked for.
+
+    CorruptionError unless the entries follow one another to the end, each within the block, and the
+    restarts lead to keys that stand there as a whole. Whether keys ascend is not asked.
+    """
+
+    __slots__ = ("data", "entries_end", "place", "restart_keys", "restarts", "wrap")
+
+    def __init__(
+        self,
+        data: bytes,
+        wrap: Callable[[bytes], OrderedKey] | None = None,
+        place: str = "a block",
+    ):
+        count = unpack_from("<I", data, len(data) - _WORD)[0] if len(data) >= _WORD else 0
+        end = len(data) - _WORD * (count + 1)
+        if count == 0 or end < 0 or count > end // _LEAST_ENTRY + 2:
+            raise CorruptionError(
+                f"{place}: it has {len(data)} bytes and no room for its {count} restarts; {ADVICE}"
+            )
+        self.data = data
+        self.place = place
+        self.entries_end = end
+        self.wrap = wrap
+        self.restarts: tuple[int, ...] = unpack_from(f"<{count}I", data, end)
+        if self.restarts[0] != 0 or max(self.restarts) > end:
+            raise CorruptionError(
+                f"{place}: its restarts lie outside of its {end} bytes of entries; {ADVICE}"
+            )
+        self.restart_keys: list[OrderedKey] | None = None
+        _check_entries(self)
+
+    @property
+    def charge(self) -> int:
+        """The bytes of memory that the block costs a cache."""
+        return len(self.data) + _OVERHEAD + len(self.restarts) * _RESTART_OVERHEAD
+
+    def find(self, key: OrderedKey, rank: int) -> Entry | None:
+        """The first entry from (key, rank) on, or None if the block has none."""
+        return _find(self, key, rank)
+
+    def pieces(self) -> Iterator[list[Entry]]:
+        """All entries in order, in lists whose memory is bounded."""
+        return _pieces(self, 0, self.entries_end)
+
+    def pieces_backwards(self) -> Iterator[list[Entry]]:
+        """The same lists, the last one first."""
+        return _pieces_backwards(self, self.entries_end)
+
+    def pieces_from(self, key: OrderedKey) -> Iterator[list[Entry]]:
+        """The entries of all user keys from this one on, in such lists."""
+        return _pieces_from(self, key)
+
+    def pieces_through(self, key: OrderedKey) -> Iterator[list[Entry]]:
+        """The entries of all user keys up to this one, in such lists, the last one first."""
+        return _pieces_through(self, key)
+
+
+def _find(block: Block, key: OrderedKey, rank: int) -> Entry | None:
     """The first entry from (key, rank) on, or None if the block has none."""
     keys = block.restart_keys or restart_keys(block)
     run = bisect_left(keys, key)
@@ -46,8 +110,6 @@ def find(block: Block, key: OrderedKey, rank: int) -> Entry | None:
         else:
             shared, unshared, length, at = _long_lengths(block, at)
         value_at = at + unshared
-        if shared > len(full) or shared + unshared < VERSION_BYTES or value_at + length > end:
-            raise _malformed(block, at)
         full = full[:shared] + data[at:value_at]
         at = value_at + length
         user_key = full[:-VERSION_BYTES] if wrap is None else wrap(full[:-VERSION_BYTES])
@@ -59,12 +121,7 @@ def find(block: Block, key: OrderedKey, rank: int) -> Entry | None:
     return None
 
 
-def pieces(block: Block) -> Iterator[list[Entry]]:
-    """All entries in order, in lists whose memory is bounded."""
-    return _pieces(block, 0, block.entries_end)
-
-
-def pieces_from(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
+def _pieces_from(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
     """The entries of all user keys from this one on, in such lists."""
     run = bisect_left(block.restart_keys or restart_keys(block), key)
     start = block.restarts[run - 1] if run else 0
@@ -74,7 +131,7 @@ def pieces_from(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
         yield piece if key < piece[0][0] else piece[bisect_left(piece, key, key=_user_key) :]
 
 
-def pieces_through(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
+def _pieces_through(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
     """The entries of all user keys up to this one, in such lists, the last list first."""
     restarts = block.restarts
     run = bisect_right(block.restart_keys or restart_keys(block), key)
@@ -83,11 +140,6 @@ def pieces_through(block: Block, key: OrderedKey) -> Iterator[list[Entry]]:
         if key < piece[0][0]:
             continue
         yield piece if piece[-1][0] < key else piece[: bisect_right(piece, key, key=_user_key)]
-
-
-def pieces_backwards(block: Block) -> Iterator[list[Entry]]:
-    """All entries in such lists, the last list first."""
-    return _pieces_backwards(block, block.entries_end)
 
 
 def _pieces(block: Block, at: int, end: int) -> Iterator[list[Entry]]:
@@ -144,8 +196,6 @@ def _decode(block: Block, at: int, end: int, full: bytes) -> tuple[list[Entry], 
             if shared + unshared == len(full) and unshared <= VERSION_BYTES and entries:
                 # Another version of the key before, which all of them have in common.
                 value_at = at + unshared
-                if value_at + length > end:
-                    raise _malformed(block, at)
                 full = full[:shared] + data[at:value_at]
                 at = value_at + length
                 version = _version_at(full, len(full) - VERSION_BYTES)[0]
@@ -155,8 +205,6 @@ def _decode(block: Block, at: int, end: int, full: bytes) -> tuple[list[Entry], 
             if room < 0 and entries:
                 return entries, start, full
         value_at = at + unshared
-        if shared > len(full) or shared + unshared < VERSION_BYTES or value_at + length > end:
-            raise _malformed(block, at)
         full = full[:shared] + data[at:value_at]
         at = value_at + length
         version = _version_at(full, len(full) - VERSION_BYTES)[0]
@@ -173,24 +221,40 @@ def _ordered(block: Block, entries: list[Entry]) -> list[Entry]:
 
 
 def restart_keys(block: Block) -> list[OrderedKey]:
-    """The user keys at the restarts, decoded once for a block.
-
-    Each entry ends before the next restart: so no byte is part of two keys.
-    """
-    data, end, wrap = block.data, block.entries_end, block.wrap
+    """The user keys at the restarts, decoded once for a block."""
+    data, wrap = block.data, block.wrap
     keys = []
-    last = behind = 0
-    for restart in block.restarts if end else ():
-        shared, unshared, length, at = _long_lengths(block, restart)
-        if shared or unshared < VERSION_BYTES or restart < behind:
-            raise _malformed(block, last if restart < behind else restart)
-        last, behind = restart, at + unshared + length
+    for restart in block.restarts if block.entries_end else ():
+        _, unshared, _, at = _long_lengths(block, restart)
         key = data[at : at + unshared - VERSION_BYTES]
         keys.append(key if wrap is None else wrap(key))
-    if behind > end:
-        raise _malformed(block, last)
     block.restart_keys = keys
     return keys
+
+
+def _check_entries(block: Block) -> None:
+    """CorruptionError unless all lengths fit the block, and each restart is an entry's."""
+    data, end = block.data, block.entries_end
+    restarts, none_left = iter(block.restarts), len(data)
+    restart = next(restarts)
+    at = key_length = 0
+    while at < end:
+        start = at
+        shared, unshared, length = data[at], data[at + 1], data[at + 2]
+        if shared | unshared | length < 128:
+            at += 3
+        else:
+            shared, unshared, length, at = _long_lengths(block, at)
+        at += unshared + length
+        if start >= restart:
+            if shared or start > restart:
+                raise _malformed(block, start)
+            restart = next(restarts, none_left)
+        if shared > key_length or shared + unshared < VERSION_BYTES or at > end:
+            raise _malformed(block, start)
+        key_length = shared + unshared
+    if end and restart != none_left:
+        raise _malformed(block, restart)
 
 
 def _user_key(entry: Entry) -> OrderedKey:
@@ -222,8 +286,6 @@ def _long_lengths(block: Block, at: int) -> tuple[int, int, int, int]:
 
 
 def _malformed(block: Block, at: int) -> CorruptionError:
-    from lsm.disk.block import ADVICE
-
     return CorruptionError(
         f"{block.place}: its entry at byte {at} is malformed, its lengths do not fit the "
         f"{block.entries_end} bytes of entries; {ADVICE}"
