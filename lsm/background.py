@@ -22,9 +22,9 @@ from lsm.table_factory import DeeperLevels
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.disk.keys import Entry
+    from lsm.kernels.python.table import TableFile
     from lsm.picking import Plan
     from lsm.store import Store
-    from lsm.tables import TableFile
     from lsm.version import Version
 
 # LevelDB's: a new table may go this deep at once if nothing there overlaps it.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from lsm.kernels.python.block_builder import shared_prefix
+from lsm.disk.keys import shared_prefix
 
 # A user key in the form that orders itself.
 OrderedKey = Any

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, final
 
-from lsm import inspection, opening, reading
+from lsm import inspection, lookups, opening, reading
 from lsm.arguments import flag, key_bytes, optional_key
 from lsm.batch import WriteBatch
 from lsm.options import NOT_GIVEN, NotGiven
@@ -18,8 +18,9 @@ from lsm.snapshot import Snapshot
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from lsm.inspection import Explanation, LevelFilters
+    from lsm.inspection import LevelFilters
     from lsm.iterators import Iterator, RawIterator
+    from lsm.lookups import Explanation
     from lsm.stats import Stats
     from lsm.storage import Storage
     from policies import FilterPolicy, LevelPolicies
@@ -119,11 +120,11 @@ class DB(Ranges):
         if fill_cache is not True or verify_checksums is not False:
             fill_cache = flag("fill_cache", fill_cache)
             flag("verify_checksums", verify_checksums)
-        return reading.get(self._store, key, default, None, fill_cache)
+        return lookups.get(self._store, key, default, None, fill_cache)
 
     def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
         """The values of many keys as of one moment, in order; the default for those without."""
-        return reading.get_many(self._store, keys, default, None, b"")
+        return lookups.get_many(self._store, keys, default, None, b"")
 
     def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None
@@ -158,7 +159,7 @@ class DB(Ranges):
 
     def might_contain(self, key: Buffer) -> bool:
         """False if memory and filters alone tell that the key has no value; reads no data."""
-        return inspection.might_contain(self._store, key_bytes("key", key))
+        return lookups.might_contain(self._store, key_bytes("key", key))
 
     # -- Ranges ----------------------------------------------------------------------------
 
@@ -233,7 +234,7 @@ class DB(Ranges):
         """Which memtables, filters and blocks answer for a key, and why."""
         whole = key_bytes("key", key)
         self._store.check_open()
-        return inspection.explain(self._store, whole)
+        return lookups.explain(self._store, whole)
 
     def filters(self) -> tuple[LevelFilters, ...]:
         """What every level is configured to use, and what its tables really carry."""

@@ -1,16 +1,15 @@
-"""Introspection: statistics, LevelDB's properties, the tables' filters, a lookup step by step."""
+"""Introspection: statistics, LevelDB's properties, the tables' filters."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from lsm.arguments import key_bytes
 from lsm.cache import ClockCache
-from lsm.disk.keys import NEWEST, is_put, sequence_of, unpack
+from lsm.disk.keys import is_put, sequence_of, unpack
 from lsm.errors import CorruptionError, IOError
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.options import LEVELS
@@ -21,10 +20,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.comparator import OrderedKey
+    from lsm.kernels.python.view import View
     from lsm.store import Store
-    from lsm.tables import OpenTable
     from lsm.version import PlacedTable, Version
-    from lsm.view import View
 
 _MIB = 1 << 20
 
@@ -72,109 +70,6 @@ class LevelFilters:
         )
 
 
-@attrs.frozen
-class LookupStep:
-    """One memtable or table that a lookup searched, and with which outcome."""
-
-    where: str
-    outcome: str
-    level: int | None = None
-    file_number: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.outcome}"
-
-
-@attrs.frozen
-class Explanation:
-    """The steps of a lookup of a key, in order, and whether it found a value."""
-
-    key: bytes
-    found: bool
-    steps: tuple[LookupStep, ...]
-
-    def __str__(self) -> str:
-        verdict = "found" if self.found else "not found"
-        return "\n".join([f"{self.key!r}: {verdict}", *(f"  {step}" for step in self.steps)])
-
-
-def might_contain(store: Store, key: bytes) -> bool:
-    """False if memtables and filters alone tell that the key has no value."""
-    view, ordered = _view(store), _ordered(store, key)
-    for memtable in view.memtables:
-        entry = memtable.find(ordered, store.visible)
-        if entry is not None:
-            return is_put(entry[1])
-    for placed in _candidates(view.version, ordered):
-        if _filter_says(store, placed, ordered, key) is not False:
-            return True
-    return False
-
-
-def explain(store: Store, key: bytes) -> Explanation:
-    """The steps of a lookup, which changes no counters."""
-    view, ordered, read_rank = _view(store), _ordered(store, key), store.visible
-    steps: list[LookupStep] = []
-    for at, memtable in enumerate(view.memtables):
-        entry = memtable.find(ordered, read_rank)
-        name = "memtable" if at == 0 else "memtable that is being flushed"
-        steps.append(LookupStep(name, _outcome(entry)))
-        if entry is not None:
-            return Explanation(key, is_put(entry[1]), tuple(steps))
-    for placed in _candidates(view.version, ordered):
-        step, entry = _explain_table(store, placed, ordered, key, read_rank)
-        steps.append(step)
-        if entry is not None:
-            return Explanation(key, is_put(entry[1]), tuple(steps))
-    if not any(step.level is not None for step in steps):
-        steps.append(LookupStep("tables", "none has the key between its bounds"))
-    return Explanation(key, False, tuple(steps))
-
-
-def _explain_table(
-    store: Store, placed: PlacedTable, ordered: OrderedKey, key: bytes, read_rank: int
-) -> tuple[LookupStep, Any]:
-    opened, loaded = _opened(store, placed)
-    where = f"level {placed.level}, table {placed.number}"
-    info = loaded.info
-    about = f"filter {info.policy}" if info.state == "built" else f"no filter ({info.state})"
-    said = _filter_says(store, placed, ordered, key)
-    if said is False:
-        return LookupStep(where, f"{about} says no", placed.level, placed.number), None
-    number = opened.table.block_for(ordered, read_rank)
-    if number == len(opened.blocks):
-        return LookupStep(where, f"{about}, no block", placed.level, placed.number), None
-    entry = store.tables.block(opened, number, fill_cache=False).find(ordered, read_rank)
-    if entry is not None and entry[0] != ordered:
-        entry = None
-    about = f"{about} says maybe" if said else about
-    outcome = f"{about}, block {number}: {_outcome(entry)}"
-    return LookupStep(where, outcome, placed.level, placed.number), entry
-
-
-def _outcome(entry: Any) -> str:
-    if entry is None:
-        return "has no version of it"
-    kind = "value" if is_put(entry[1]) else "tombstone"
-    return f"{kind} of sequence number {sequence_of(entry[1])}"
-
-
-def _filter_says(store: Store, placed: PlacedTable, ordered: OrderedKey, key: bytes) -> bool | None:
-    """Whether a table's filter lets a key through; None if it has no filter to ask."""
-    opened, loaded = _opened(store, placed)
-    reader = loaded.reader
-    try:
-        if loaded.windows is not None:
-            number = opened.table.block_for(ordered, NEWEST)
-            if number == len(opened.blocks):
-                return False
-            reader = loaded.windows.at(opened.table.index_handles[number].offset)
-        return None if reader is None else reader.might_contain(key) is not False
-    except BaseException as error:
-        store.tables.probe_failed(opened, loaded, error)
-        return None
-
-
 def filters(store: Store) -> tuple[LevelFilters, ...]:
     """The configured filters of every level, and those of its tables."""
     version = _view(store).version
@@ -196,7 +91,8 @@ def _level_filters(store: Store, version: Version, level: int) -> LevelFilters:
 
 def _filter_summary(store: Store, placed: PlacedTable) -> FilterSummary:
     try:
-        _, loaded = _opened(store, placed)
+        opened = store.tables.opened(placed.file)
+        loaded = opened.filter or store.tables.load_filter(opened)
     except (IOError, CorruptionError):
         loaded = LoadedFilter(FilterInfo("unreadable", "unreadable"))
     info = loaded.info
@@ -306,7 +202,7 @@ def _offset(store: Store, version: Version, key: OrderedKey) -> int:
         if placed.high < key:
             total += placed.size
         elif placed.low < key:
-            total += store.tables.opened(placed.file).table.offset_of(key)
+            total += store.tables.opened(placed.file).offset_of(key)
     return total
 
 
@@ -374,20 +270,3 @@ def _view(store: Store) -> View:
 def _ordered(store: Store, key: bytes) -> OrderedKey:
     wrap = store.comparator.wrap
     return key if wrap is None else wrap(key)
-
-
-def _opened(store: Store, placed: PlacedTable) -> tuple[OpenTable, LoadedFilter]:
-    opened = store.tables.opened(placed.file)
-    return opened, opened.filter or store.tables.load_filter(opened)
-
-
-def _candidates(version: Version, key: OrderedKey) -> Iterator[PlacedTable]:
-    """The tables that have the key between their bounds, in the order a lookup asks them."""
-    for placed in version.levels[0]:
-        if not (key < placed.low or placed.high < key):
-            yield placed
-    for tables, highs in version.sorted_levels:
-        at = bisect_left(highs, key)
-        while at < len(tables) and not key < tables[at].low:
-            yield tables[at]
-            at += 1

@@ -11,10 +11,10 @@ from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
+from lsm.kernels.python.table import TableFile
+from lsm.kernels.python.view import View
 from lsm.syncing import checked_sync
 from lsm.table_factory import Output, TableFactory
-from lsm.tables import TableFile
-from lsm.view import View
 
 if TYPE_CHECKING:
     from lsm.kernels.python.memtable import Memtable

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lsm.arguments import key_bytes
-from lsm.cursor import CLOSED, Cursor, Source, Window
 from lsm.errors import IteratorInvalidError
+from lsm.kernels.python.cursor import CLOSED, Cursor, Source, Window
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from lsm.kernels.python import merge
+from lsm.kernels.python.table import TableFile
 from lsm.options import LEVELS
-from lsm.tables import TableFile
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey

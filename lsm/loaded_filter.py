@@ -18,7 +18,7 @@ from lsm.disk.filter_blocks import (
     WindowReader,
 )
 from lsm.disk.footer import Handle
-from lsm.disk.table import Table
+from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError
 from policies import FilterReader, RocksDBPolicy, claims
 from policies.block import read_block
@@ -109,7 +109,7 @@ class LoadedFilter:
         return self._expected_fpr
 
 
-def load(table: Table, *, paranoid: bool) -> LoadedFilter:
+def load(table: TableReader, *, paranoid: bool) -> LoadedFilter:
     """The table's filter, opened; with a state other than ``built`` where that cannot be.
 
     A damaged filter is an error if ``paranoid``, and else costs its reads.
@@ -121,7 +121,7 @@ def load(table: Table, *, paranoid: bool) -> LoadedFilter:
     return loaded
 
 
-def _load(table: Table, properties: Properties | None, paranoid: bool) -> LoadedFilter:
+def _load(table: TableReader, properties: Properties | None, paranoid: bool) -> LoadedFilter:
     if table.metaindex_damage is not None:
         return _unusable(table, "corrupt", "", table.metaindex_damage, properties, paranoid)
     try:
@@ -144,7 +144,9 @@ def _load(table: Table, properties: Properties | None, paranoid: bool) -> Loaded
         return _unusable(table, "failed", key, error, properties, False, patience)
 
 
-def _open(table: Table, key: str, handle: Handle, properties: Properties | None) -> LoadedFilter:
+def _open(
+    table: TableReader, key: str, handle: Handle, properties: Properties | None
+) -> LoadedFilter:
     level = properties.level if properties else None
     if not _is_known(key):
         raise UnknownPolicyError(f"nobody here reads filters of the form {key!r}")
@@ -203,7 +205,7 @@ def _absent(properties: Properties | None) -> FilterInfo:
 
 
 def _unusable(
-    table: Table,
+    table: TableReader,
     state: str,
     key: str,
     error: Exception,
@@ -227,7 +229,7 @@ def _unusable(
     return LoadedFilter(info, patience=patience)
 
 
-def _properties(table: Table) -> Properties | None:
+def _properties(table: TableReader) -> Properties | None:
     """What the table says about itself; nothing where that is damaged, for nothing needs it."""
     try:
         return table.properties()

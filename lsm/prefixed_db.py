@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from lsm import reading
+from lsm import lookups
 from lsm.arguments import flag, key_bytes
 from lsm.batch import WriteBatch
 from lsm.reading import Ranges, Reading
@@ -54,7 +54,7 @@ class PrefixedDB(Ranges):
 
     def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
         """The values of many keys as of one moment, in order."""
-        return reading.get_many(self._store, keys, default, None, self._prefix)
+        return lookups.get_many(self._store, keys, default, None, self._prefix)
 
     def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None

@@ -1,61 +1,21 @@
-"""Lookups and iterators, as databases, prefixed databases and snapshots share them."""
+"""Iterators, as databases, prefixed databases and snapshots share them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm.arguments import flag, key_bytes, optional_key, prefix_successor
-from lsm.cursor import Edge, Source
+from lsm.arguments import flag, optional_key, prefix_successor
 from lsm.iterators import Iterator, RawIterator
-from lsm.kernels.python import point_lookup
+from lsm.kernels.python.cursor import Edge, Source
 from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.store import Store
-
-
-def get(
-    store: Store, key: bytes, default: Any, read_rank: int | None, fill_cache: bool = True
-) -> Any:
-    """A key's value at a read rank, or as of now; the default if it has none."""
-    # The view before the read rank: what a compaction drops may be visible to an older one only.
-    view = store.view
-    if view is None:
-        raise store.closed_error()
-    wrap = store.comparator.wrap
-    entry = point_lookup.find(
-        view,
-        store.tables,
-        key,
-        key if wrap is None else wrap(key),
-        store.visible if read_rank is None else read_rank,
-        fill_cache,
-    )
-    return entry[2] if entry is not None and entry[1] & 1 else default
-
-
-def get_many(
-    store: Store, keys: Iterable[Buffer], default: Any, read_rank: int | None, prefix: bytes
-) -> list[Any]:
-    """The values of many keys, all as of one moment."""
-    view = store.view
-    if view is None:
-        raise store.closed_error()
-    read_rank = store.visible if read_rank is None else read_rank
-    wrap, tables, find = store.comparator.wrap, store.tables, point_lookup.find
-    values = []
-    for key in keys:
-        whole = prefix + key_bytes("key", key)
-        ordered = whole if wrap is None else wrap(whole)
-        entry = find(view, tables, whole, ordered, read_rank, True)
-        values.append(entry[2] if entry is not None and entry[1] & 1 else default)
-    return values
 
 
 @attrs.frozen

@@ -41,6 +41,7 @@ from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels.python.log_encoding import decode_batch
 from lsm.kernels.python.memtable import Memtable
+from lsm.kernels.python.table import TableFile
 from lsm.level_placement import LevelPlacement, UsableTable, sorted_runs
 from lsm.manifest import Manifest, check_comparator
 from lsm.manifest_history import ManifestHistory
@@ -49,7 +50,7 @@ from lsm.quarantine import UNREADABLE, Log, Quarantine
 from lsm.repair_report import Report
 from lsm.salvage import Position, ScannedTable, TableScan
 from lsm.table_factory import DeeperLevels, Output, TableFactory
-from lsm.tables import TableFile, path_of
+from lsm.tables import path_of
 from lsm.version import Version
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from lsm.disk import compression as block_compression
 from lsm.disk.checksum import crc32c, mask
 from lsm.disk.footer import TRAILER_BYTES, Handle
 from lsm.disk.keys import DELETE, PUT, Entry, sequence_of
-from lsm.disk.table import Table
+from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError
 from lsm.kernels.python.block import Block
+from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
 
 if TYPE_CHECKING:
@@ -83,26 +84,25 @@ class TableScan:
     def blocks(self) -> Iterator[list[Entry]]:
         """The entries that can be read, in ascending order, in pieces of blocks."""
         try:
-            table = Table(self._path, Mapped(self._data), self._comparator)
+            table = Table(TableReader(self._path, Mapped(self._data)), self._comparator.wrap)
         except CorruptionError as error:
             self.defects.append(reason_of(error))
             yield from self._blocks_without_index()
             return
         yield from self._blocks_by_index(table)
         try:
-            _check_meta_blocks(table)
+            _check_meta_blocks(table.reader)
         except CorruptionError as error:
             self.defects.append(reason_of(error))
 
     def _blocks_by_index(self, table: Table) -> Iterator[list[Entry]]:
-        bounds = zip(table.index_keys, table.index_ranks, strict=True)
         bound: Position | None = None
-        for number, next_bound in enumerate(bounds):
+        for number, next_bound in enumerate(table.bounds()):
             try:
-                block = table.block(number)
+                block = table.read(number)
                 first, last = self._checked(block)
             except CorruptionError as error:
-                at = table.index_handles[number].offset
+                at = table.handles[number].offset
                 self.losses.append(self._damaged(f"the data block at byte {at}", error))
             else:
                 if next_bound < last or (bound and not bound < first):
@@ -155,7 +155,7 @@ class TableScan:
         return reason if reason.startswith(self._path) else f"{self._path}: {what}: {reason}"
 
 
-def _check_meta_blocks(table: Table) -> None:
+def _check_meta_blocks(table: TableReader) -> None:
     """CorruptionError unless every block that the metaindex names can be read."""
     if table.metaindex_damage is not None:
         raise table.metaindex_damage

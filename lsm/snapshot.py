@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
-from lsm import reading
+from lsm import lookups, reading
 from lsm.arguments import flag, key_bytes
 from lsm.disk.keys import rank_of
 from lsm.reading import Ranges, Reading
@@ -46,11 +46,11 @@ class Snapshot(Ranges):
         whole = (self._prefix or b"") + key_bytes("key", key)
         flag("verify_checksums", verify_checksums)
         fill = flag("fill_cache", fill_cache)
-        return reading.get(self._open(), whole, default, self._read_rank, fill)
+        return lookups.get(self._open(), whole, default, self._read_rank, fill)
 
     def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
         """The values of many keys at that moment, in order."""
-        return reading.get_many(self._open(), keys, default, self._read_rank, self._prefix or b"")
+        return lookups.get_many(self._open(), keys, default, self._read_rank, self._prefix or b"")
 
     def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None

@@ -22,15 +22,16 @@ from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
 from lsm.kernels.python.memtable import Memtable
+from lsm.kernels.python.table import TableFile
+from lsm.kernels.python.view import View
 from lsm.locks import renew_locks
 from lsm.manifest import Manifest
 from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
 from lsm.steps import call_all
 from lsm.table_factory import DeeperLevels
-from lsm.tables import TableCache, TableFile
+from lsm.tables import TableCache
 from lsm.turnstile import Turnstile
-from lsm.view import View
 from lsm.work import Work
 from lsm.writer import Writer
 from policies.errors import cause

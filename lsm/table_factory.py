@@ -14,7 +14,8 @@ from lsm.disk.compression import KINDS
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import IOError
-from lsm.tables import TableFile, open_table
+from lsm.kernels.python.table import TableFile
+from lsm.tables import open_table
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
@@ -143,5 +144,5 @@ class TableFactory:
 
     def entries(self, file: TableFile) -> Iterator[list[Entry]]:
         """All entries of a table of the directory in order, in pieces of bounded memory."""
-        table = open_table(self.storage, self.directory, file, self.format.comparator)
+        table = open_table(self.storage, self.directory, file, self.format.comparator.wrap)
         return table.pieces()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,10 +13,10 @@ import attrs
 from lsm import loaded_filter
 from lsm.cache import ClockCache
 from lsm.disk import filenames
-from lsm.disk.keys import NEWEST
-from lsm.disk.table import Table
+from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels.python.block import Block
+from lsm.kernels.python.table import Table, TableFile
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.stats import Counters
 from policies.containment import is_momentary, let_pass
@@ -24,7 +24,6 @@ from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
-    from lsm.disk.keys import Entry
     from lsm.options import Options
     from lsm.storage import Storage
     from lsm.version import PlacedTable
@@ -32,84 +31,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lsm")
 
 
-class TableFile:
-    """A table's file; ``opened`` is its open table while that is in the table cache."""
-
-    __slots__ = ("number", "opened", "size")
-
-    def __init__(self, number: int, size: int):
-        self.number = number
-        self.size = size
-        self.opened: OpenTable | None = None
-
-    def __repr__(self) -> str:
-        return f"<table {self.number}: {self.size} bytes>"
-
-
-class CachedBlock:
-    """A data block in the block cache, which lookups find in its open table."""
-
-    __slots__ = ("block", "charge", "held", "number", "owner", "used")
-
-    def __init__(self, owner: OpenTable, number: int, block: Block):
-        self.owner = owner.reference
-        self.number = number
-        self.block = block
-        self.charge = block.charge
-        self.used = False
-        self.held: bool | None = None
-
-    def evict(self) -> None:
-        """Remove the block from its open table; the next lookup reads it again."""
-        owner = self.owner()
-        if owner is not None:
-            blocks = owner.blocks
-            if blocks[self.number] is self:
-                blocks[self.number] = None
-
-
-class OpenTable:
-    """A table with its index, its cached blocks, and its filter once that was loaded.
-
-    Its cached blocks and its filter refer to it by the weak ``reference`` only, so that its file is
-    closed as soon as it has left the cache and nobody reads it.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "blocks",
-        "charge",
-        "file",
-        "filter",
-        "held",
-        "owner",
-        "reference",
-        "table",
-        "used",
-    )
-
-    def __init__(self, owner: TableCache, file: TableFile, table: Table):
-        self.owner = owner
-        self.file = file
-        self.table = table
-        self.reference = weakref.ref(self)
-        self.blocks: list[CachedBlock | None] = [None] * len(table.index_keys)
-        self.filter: LoadedFilter | None = None
-        self.charge = table.charge
-        self.used = False
-        self.held: bool | None = None
-
-    def evict(self) -> None:
-        """Leave the table cache, with all its blocks; the last reader's reference closes it."""
-        self.owner.release(self)
-
-
 class _FilterPlace:
     """The attribute of an open table that holds its filter, under a weak reference to it."""
 
     __slots__ = ("_table",)
 
-    def __init__(self, table: OpenTable):
+    def __init__(self, table: Table):
         self._table = table.reference
 
     @property
@@ -135,12 +62,12 @@ class TableCache:
     def __init__(self, storage: Storage, directory: str, options: Options, comparator: Comparator):
         self._storage = storage
         self._directory = directory
-        self._comparator = comparator
+        self._wrap = comparator.wrap
         self._paranoid = options.paranoid_checks
         # Held while something is put where readers look for it, or removed from there; nothing in
         # between can be interrupted.
         self._placing = threading.RLock()
-        self._alive: set[weakref.ref[OpenTable]] = set()  # in the cache, or read by somebody
+        self._alive: set[weakref.ref[Table]] = set()  # in the cache, or read by somebody
         self._closed: str | None = None
         self._warned: set[int] = set()
         self._counters: dict[tuple[int, str], Counters] = {}
@@ -153,13 +80,13 @@ class TableCache:
         self.filter_misses = 0
         self.table_misses = 0
 
-    def open(self, file: TableFile) -> OpenTable:
+    def open(self, file: TableFile) -> Table:
         """The open table of a file; CorruptionError if it is missing or no table."""
         placed = file.opened
         if placed is not None:
             return placed
         self._check_open()
-        opened = OpenTable(self, file, self._read(file))
+        opened = self._read(file)
         self._alive.add(weakref.ref(opened, self._alive.discard))
         self.table_misses += 1
         try:
@@ -178,31 +105,31 @@ class TableCache:
             self._check_open()
         return opened if placed is None else placed
 
-    def block(self, opened: OpenTable, number: int, fill_cache: bool = True) -> Block:
+    def block(self, opened: Table, number: int, fill_cache: bool = True) -> Block:
         """A data block, from the cache or read and checked."""
-        cached = opened.blocks[number]
-        if cached is not None:
-            cached.used = True
-            return cached.block
+        block = opened.blocks[number]
+        if block is not None:
+            block.used = True
+            return block
         if self._closed is not None:
             self._check_open()
         try:
-            block = opened.table.block(number)
+            block = opened.read(number)
         except ValueError:  # the mapping's, if it was closed just now
             self._check_open()
             raise
         self.block_misses += 1
         if fill_cache and opened.held:  # of a closed table nothing is kept
-            cached = CachedBlock(opened, number, block)
-            self.blocks.admit(cached)
+            block.owner, block.number = opened.reference, number
+            self.blocks.admit(block)
             with self._placing:
-                if opened.held and cached.held and opened.blocks[number] is None:
-                    opened.blocks[number] = cached
-            if opened.blocks[number] is not cached:  # as for tables
-                self.blocks.forget(cached)
+                if opened.held and block.held and opened.blocks[number] is None:
+                    opened.place(number, block)
+            if opened.blocks[number] is not block:  # as for tables
+                self.blocks.forget(block)
         return block
 
-    def load_filter(self, opened: OpenTable) -> LoadedFilter:
+    def load_filter(self, opened: Table) -> LoadedFilter:
         """The table's filter, from its place or read, checked and opened."""
         placed = opened.filter
         if placed is not None:
@@ -220,12 +147,12 @@ class TableCache:
             self.filters.forget(loaded)
         return loaded if placed is None else placed
 
-    def _load_filter(self, opened: OpenTable) -> LoadedFilter:
+    def _load_filter(self, opened: Table) -> LoadedFilter:
         if not self.use_filters:
             return LoadedFilter(FilterInfo("none"))
         self._check_open()
         try:
-            return loaded_filter.load(opened.table, paranoid=self._paranoid)
+            return loaded_filter.load(opened.reader, paranoid=self._paranoid)
         except ValueError:
             self._check_open()
             raise
@@ -246,7 +173,7 @@ class TableCache:
         return dict(self._counters)
 
     def probe_failed(
-        self, opened: OpenTable, loaded: LoadedFilter, error: BaseException
+        self, opened: Table, loaded: LoadedFilter, error: BaseException
     ) -> LoadedFilter:
         """The filter, in the state ``failed``, with which a lookup goes on when a probe raised.
 
@@ -262,7 +189,7 @@ class TableCache:
             self._warned.add(opened.file.number)
             _log.warning(
                 "%s: reading on without its filter: policy %r raised %s",
-                opened.table.name,
+                opened.reader.name,
                 info.policy,
                 cause(error),
             )
@@ -276,20 +203,18 @@ class TableCache:
             if opened.file.number == number:
                 self._forget(opened)
 
-    def release(self, opened: OpenTable) -> None:
+    def release(self, opened: Table) -> None:
         """Let no more readers find a table that has left the cache, and forget its blocks."""
         file = opened.file
-        empty: list[CachedBlock | None] = [None] * len(opened.blocks)
         with self._placing:
             if file.opened is opened:
                 file.opened = None
-            blocks, opened.blocks = opened.blocks, empty
-            loaded, opened.filter = opened.filter, None
+            blocks, loaded = opened.emptied()
         if loaded is not None:
             self.filters.forget(loaded)
-        for cached in blocks:
-            if cached is not None:
-                self.blocks.forget(cached)
+        for block in blocks:
+            if block is not None:
+                self.blocks.forget(block)
 
     def close(self, reason: str = "Database is closed") -> None:
         """Close all files, whoever reads: from now on that is a RuntimeError with this reason.
@@ -306,53 +231,24 @@ class TableCache:
         """The caches of tables, blocks and filters."""
         return self.open_tables, self.blocks, self.filters
 
-    def _all(self) -> list[OpenTable]:
+    def _all(self) -> list[Table]:
         """The tables that are in the cache, and those that somebody reads."""
         tables = (reference() for reference in tuple(self._alive))
         return [opened for opened in tables if opened is not None]
 
-    def _forget(self, opened: OpenTable) -> None:
+    def _forget(self, opened: Table) -> None:
         self.open_tables.forget(opened)
         self.release(opened)
 
-    def _close_table(self, opened: OpenTable) -> None:
+    def _close_table(self, opened: Table) -> None:
         self._forget(opened)
-        opened.table.mapped.close()
+        opened.reader.mapped.close()
 
     def _check_open(self) -> None:
         if self._closed is not None:
             raise RuntimeError(self._closed)
 
-    def ascending(
-        self, tables: Sequence[PlacedTable], start: OrderedKey | None, fill_cache: bool
-    ) -> Iterator[list[Entry]]:
-        """Chunks of the entries of a run of tables, from a key on."""
-        for placed in tables:
-            opened = self.opened(placed.file)
-            first = 0 if start is None else opened.table.block_for(start, NEWEST)
-            for number in range(first, len(opened.blocks)):
-                block = self.block(opened, number, fill_cache)
-                yield from block.pieces() if start is None else block.pieces_from(start)
-                start = None
-
-    def descending(
-        self, tables: Sequence[PlacedTable], start: OrderedKey | None, fill_cache: bool
-    ) -> Iterator[list[Entry]]:
-        """Chunks of the entries of a run of tables, up to a key, the last chunk first."""
-        for placed in reversed(tables):
-            opened = self.opened(placed.file)
-            last = len(opened.blocks) - 1
-            if start is not None:
-                last = min(last, opened.table.block_for(start, 0))
-            for number in range(last, -1, -1):
-                block = self.block(opened, number, fill_cache)
-                if start is None:
-                    yield from block.pieces_backwards()
-                else:
-                    yield from block.pieces_through(start)
-            # Tables before this one end below the key, and are bounded by that alone.
-
-    def opened(self, file: TableFile) -> OpenTable:
+    def opened(self, file: TableFile) -> Table:
         """The open table of a file, opened now if need be."""
         opened = file.opened
         if opened is None:
@@ -361,7 +257,7 @@ class TableCache:
         return opened
 
     def _read(self, file: TableFile) -> Table:
-        return open_table(self._storage, self._directory, file, self._comparator)
+        return open_table(self._storage, self._directory, file, self._wrap, self)
 
 
 def path_of(storage: Storage, directory: str, file: TableFile) -> str:
@@ -371,7 +267,13 @@ def path_of(storage: Storage, directory: str, file: TableFile) -> str:
     return old if not storage.exists(path) and storage.exists(old) else path
 
 
-def open_table(storage: Storage, directory: str, file: TableFile, comparator: Comparator) -> Table:
+def open_table(
+    storage: Storage,
+    directory: str,
+    file: TableFile,
+    wrap: Callable[[bytes], OrderedKey] | None,
+    owner: TableCache | None = None,
+) -> Table:
     """A table read anew; CorruptionError if the file is missing or is no table."""
     path = path_of(storage, directory, file)
     try:
@@ -389,7 +291,7 @@ def open_table(storage: Storage, directory: str, file: TableFile, comparator: Co
                 f"{path}: has {len(mapped.data)} bytes, and the manifest says {file.size}; "
                 "lsm.repair_db() keeps what can still be read"
             )
-        return Table(path, mapped, comparator)
+        return Table(TableReader(path, mapped), wrap, file, owner)
     except BaseException:
         mapped.close()  # whoever keeps the error keeps its frames
         raise

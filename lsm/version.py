@@ -16,8 +16,8 @@ from lsm.options import LEVELS
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
+    from lsm.kernels.python.table import TableFile
     from lsm.stats import Counters
-    from lsm.tables import TableFile
 
 
 @attrs.define(eq=False)

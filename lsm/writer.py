@@ -24,10 +24,10 @@ from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.log_encoding import encode_batch
 from lsm.kernels.python.memtable import Memtable
+from lsm.kernels.python.view import View
 from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
 from lsm.steps import call_all, run_steps
-from lsm.view import View
 from lsm.write_log import WriteLog
 
 if TYPE_CHECKING:

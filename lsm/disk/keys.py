@@ -54,3 +54,13 @@ def unpack(internal: bytes) -> tuple[bytes, int]:
         )
     (version,) = VERSION.unpack_from(internal, len(internal) - VERSION_BYTES)
     return internal[:-VERSION_BYTES], -version
+
+
+def shared_prefix(one: bytes, other: bytes) -> int:
+    """How many bytes two keys begin with in common."""
+    if len(one) != len(other):
+        least = min(len(one), len(other))
+        one, other = one[:least], other[:least]
+    # As one number each: the highest bit in which they differ tells the byte, however long.
+    difference = int.from_bytes(one, "big") ^ int.from_bytes(other, "big")
+    return len(one) - (difference.bit_length() + 7) // 8

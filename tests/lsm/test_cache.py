@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import lsm
 from lsm.cache import ClockCache
+from lsm.disk.footer import Handle
 from tests.effort import examples
 from tests.lsm.crew import PATIENCE, Crew
 from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, interrupted_at, points
@@ -158,20 +159,20 @@ def test_two_that_miss_the_same_block_leave_nothing_of_a_dropped_table() -> None
         (placed,) = db._store.view.version.tables()  # type: ignore[union-attr]
         opened = tables.opened(placed.file)
         both = threading.Barrier(2)
-        read = opened.table.block
+        read = opened.reader.block
 
         class Meeting:
-            """The table, of which two read a block at the same time."""
+            """The table's reader, from which two read a block at the same time."""
 
             def __getattr__(self, name: str) -> Any:
-                return getattr(opened_table, name)
+                return getattr(reader, name)
 
-            def block(self, number: int) -> Any:
-                block = read(number)
+            def block(self, handle: Handle) -> Any:
+                block = read(handle)
                 both.wait(PATIENCE)
                 return block
 
-        opened_table, opened.table = opened.table, Meeting()  # type: ignore[assignment]
+        reader, opened.reader = opened.reader, Meeting()  # type: ignore[assignment]
         with Crew() as crew:
             for _ in range(2):
                 crew.start(db.get, b"key")

@@ -9,13 +9,13 @@ import pytest
 
 import lsm
 from lsm.comparator import BYTEWISE
-from lsm.cursor import Cursor, Edge, Source, visible
 from lsm.disk.keys import DELETE, PUT, rank_of
+from lsm.kernels.python.cursor import Cursor, Edge, Source, visible
 from lsm.kernels.python.memtable import Memtable
+from lsm.kernels.python.view import View
 from lsm.options import Options
 from lsm.tables import TableCache
 from lsm.version import Version
-from lsm.view import View
 from tests.lsm.simulated import SimulatedStorage
 
 Item = tuple[bytes, bytes]

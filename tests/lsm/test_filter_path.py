@@ -15,7 +15,7 @@ from lsm.comparator import BYTEWISE
 from lsm.disk import table as tables
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import PUT, Entry, pack, rank_of
-from lsm.disk.table import Table
+from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.storage import Mapped
 from policies import BuildContext, BuildResult, FilterBuilder, FilterPolicy, VerifiedBuilder, block
@@ -89,8 +89,8 @@ def with_filter(contents: bytes, kind: int) -> bytes:
     return data + footer(*handles)
 
 
-def open_table(data: bytes) -> Table:
-    return Table(NAME, Mapped(data), BYTEWISE)
+def open_table(data: bytes) -> TableReader:
+    return TableReader(NAME, Mapped(data))
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_filter_is_parsed_once_and_hashed_once(
     (filter,) = (each for key, each in parse(data).meta.items() if key.startswith(b"fullfilter."))
     opened = open_table(data)
     if not with_properties:
-        monkeypatch.setattr(Table, "properties", lambda self: None)
+        monkeypatch.setattr(TableReader, "properties", lambda self: None)
     unpacked, parsed = counted(header, "unpack"), counted(block, "_parse")
     decoded = counted(rocksdb_forms, "decode")
     hashed = counted(header, "xxh3_64_intdigest"), counted(block, "xxh3_64_intdigest")

@@ -10,9 +10,9 @@ import pytest
 import lsm
 from lsm import loaded_filter
 from lsm import options as engine_options
-from lsm.comparator import BYTEWISE
 from lsm.disk.compression import RAW
-from lsm.disk.table import Table
+from lsm.disk.table import TableReader
+from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
 from tests.golden.write_engine import ABSENT, HERE, OPTIONS, TABLES, GoldenTable, contents, write
 from tests.lsm import independent_table as independent
@@ -87,17 +87,17 @@ def test_the_options_are_still_read() -> None:
 @every_table
 def test_tables_are_still_read(table: GoldenTable) -> None:
     data = (HERE / table.name).read_bytes()
-    read = Table(table.name, Mapped(data), BYTEWISE)
-    blocks = [read.block(number) for number in range(len(read.index_handles))]
+    read = Table(TableReader(table.name, Mapped(data)), None)
+    blocks = [read.read(number) for number in range(len(read.handles))]
     assert [
         entry for block in blocks for piece in block.pieces() for entry in piece
     ] == table.entries
     assert len(blocks) > 3
-    properties = read.properties()
+    properties = read.reader.properties()
     assert properties is not None
     assert (properties.level, properties.filter_policy) == (table.level, table.policy)
     assert properties.num_entries == len(table.entries)
-    loaded = loaded_filter.load(read, paranoid=True)
+    loaded = loaded_filter.load(read.reader, paranoid=True)
     assert loaded.info.policy == table.policy
     if loaded.reader is not None:
         assert all(loaded.reader.might_contain_many(list(table.versions)))

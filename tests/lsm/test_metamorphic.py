@@ -16,13 +16,12 @@ import lsm
 import policies
 from filters.families import FAMILIES
 from lsm import loaded_filter
-from lsm.comparator import BYTEWISE
 from lsm.disk import checksum
 from lsm.disk.filenames import table_name
-from lsm.disk.table import Table
+from lsm.kernels.python.table import Table, TableFile
 from lsm.loaded_filter import LoadedFilter
 from lsm.options import LEVELS
-from lsm.tables import TableFile, open_table
+from lsm.tables import open_table
 from policies import FilterPolicy, LevelPolicies
 from policies.config import Choice
 from tests.effort import by_effort, spread
@@ -69,11 +68,11 @@ class Place:
     def table(self, number: int) -> Table:
         """A table, opened beside the engine."""
         size = self.storage.size(self.path(number))
-        return open_table(self.storage, DIRECTORY, TableFile(number, size), BYTEWISE)
+        return open_table(self.storage, DIRECTORY, TableFile(number, size), None)
 
     def filter(self, number: int) -> LoadedFilter:
         """A table's filter, opened beside the engine."""
-        return loaded_filter.load(self.table(number), paranoid=True)
+        return loaded_filter.load(self.table(number).reader, paranoid=True)
 
     def overwrite(self, number: int, change: Callable[[bytearray], None]) -> None:
         """Change the bytes of a table, which must not be open."""
@@ -382,7 +381,7 @@ def test_a_filter_that_is_no_good_is_dropped_before_it_is_written(
     write(db, KEYS)
     (table,) = place.tables()
     assert (table.policy, table.state, table.bytes) == (policy.name, state, 0)
-    assert not place.table(table.file_number).filter_entries()
+    assert not place.table(table.file_number).reader.filter_entries()
     assert reason in caplog.text
     assert db.stats().filters_failed == (state == "failed")
     assert db.get_many(KEYS + ABSENT) == [b"value"] * len(KEYS) + [None] * len(ABSENT)
@@ -471,7 +470,7 @@ def damaged(place: Place, policy: str, layout: str, where: float | bytes, sealed
     db = place.open(Configuration.of(uniform(policy, layout)))
     write(db, KEYS, b"value" * 50)
     (before,) = place.tables()
-    (handle,) = place.table(before.file_number).filter_entries().values()
+    (handle,) = place.table(before.file_number).reader.filter_entries().values()
     place.close()
 
     def flip(data: bytearray) -> None:
@@ -562,7 +561,7 @@ def test_a_tombstones_key_is_in_its_tables_filter(
     for key in KEYS:
         reader = loaded.reader
         if loaded.windows is not None:
-            reader = loaded.windows.at(table.index_handles[table.block_for(key, 0)].offset)
+            reader = loaded.windows.at(table.handles[table.block_for(key, 0)].offset)
         assert reader is not None
         assert reader.might_contain(key)
         assert "tombstone" in str(place.db.explain(key))
@@ -658,7 +657,7 @@ def test_no_policy_writes_no_filter(place: Place) -> None:
     write(db, KEYS)
     (table,) = place.tables()
     assert (table.policy, table.state, table.bytes) == ("none", "none", 0)
-    assert not place.table(table.file_number).filter_entries()
+    assert not place.table(table.file_number).reader.filter_entries()
     assert db.get_many(KEYS + ABSENT) == [b"value"] * len(KEYS) + [None] * len(ABSENT)
     assert counted(db) == {"none": len(KEYS + ABSENT)}
     assert [level.drifted for level in db.filters()] == [()] * LEVELS
@@ -735,7 +734,7 @@ def test_windows_of_blocks_answer_for_their_blocks(place: Place) -> None:
     db.flush()
     (table,) = place.tables()
     assert (table.policy, table.layout, table.num_keys) == ("leveldb", "block", len(KEYS))
-    (entry,) = place.table(table.file_number).filter_entries()
+    (entry,) = place.table(table.file_number).reader.filter_entries()
     assert entry == "filter.leveldb.BuiltinBloomFilter2"
     assert [len(value) for value in db.get_many(KEYS)] == [sizes[at % 4] for at in range(len(KEYS))]
     assert db.get_many(ABSENT) == [None] * len(ABSENT)

@@ -22,17 +22,20 @@ from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.compression import KINDS, SNAPPY, ZSTD
 from lsm.disk.compression import compress as squeezed
 from lsm.disk.filter_blocks import FilterPlan
-from lsm.disk.keys import MAX_SEQUENCE, NEWEST, Entry
-from lsm.disk.table import Table
+from lsm.disk.keys import MAX_SEQUENCE, NEWEST, Entry, is_put
+from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import CorruptionError
 from lsm.kernels.python.block import Block
-from lsm.kernels.python.point_lookup import find_in_table
-from lsm.options import Options
+from lsm.kernels.python.cursor import Source
+from lsm.kernels.python.lookup import find
+from lsm.kernels.python.table import Table, TableFile
+from lsm.kernels.python.view import View
+from lsm.options import LEVELS, Options
 from lsm.stats import Counters
 from lsm.storage import Mapped
-from lsm.tables import TableCache, TableFile
-from lsm.version import PlacedTable
+from lsm.tables import TableCache
+from lsm.version import PlacedTable, Version
 from policies import FilterPolicy
 from tests.effort import examples
 from tests.lsm import independent_table as independent
@@ -57,7 +60,7 @@ COMPARATORS: list[Comparator] = [BYTEWISE, REVERSED]
 COMPRESSIONS = list(KINDS)
 
 # A version of a key: its sequence number, 1 for a put and 0 for a delete, its value.
-Version = tuple[int, int, bytes]
+KeyVersion = tuple[int, int, bytes]
 
 
 def write(
@@ -97,7 +100,7 @@ def write(
 
 
 def read(data: bytes, comparator: Comparator = BYTEWISE) -> Table:
-    return Table(NAME, Mapped(data), comparator)
+    return Table(TableReader(NAME, Mapped(data)), comparator.wrap)
 
 
 def pair_of(entry: Entry) -> tuple[bytes, bytes]:
@@ -106,7 +109,7 @@ def pair_of(entry: Entry) -> tuple[bytes, bytes]:
     return internal_key(key, -rank >> 8, -rank & 0xFF), value
 
 
-def in_order(keys: dict[bytes, list[Version]], comparator: Comparator = BYTEWISE) -> list[Entry]:
+def in_order(keys: dict[bytes, list[KeyVersion]], comparator: Comparator = BYTEWISE) -> list[Entry]:
     """Entries in the order of files: by key, and of each key the newest version first."""
     return [
         (key, -(sequence << 8 | kind), value if kind else b"")
@@ -165,7 +168,7 @@ comparators = st.sampled_from(COMPARATORS)
     chunks=st.integers(1, 5),
 )
 def test_a_table_is_written_as_the_format_says(
-    data: dict[bytes, list[Version]],
+    data: dict[bytes, list[KeyVersion]],
     comparator: Comparator,
     block_size: int,
     interval: int,
@@ -269,7 +272,7 @@ def check_places(table: independent.Table) -> None:
     bits=st.integers(1, 20),
 )
 def test_windows_hold_the_filters_of_the_blocks_that_begin_in_them(
-    data: dict[bytes, list[Version]], block_size: int, more: int, bits: int
+    data: dict[bytes, list[KeyVersion]], block_size: int, more: int, bits: int
 ) -> None:
     data |= {b"more%d" % number: [(1, 1, noise(1900 * number))] for number in range(more)}
     policy = policies.create("leveldb", bits_per_key=bits)
@@ -285,7 +288,7 @@ def test_windows_hold_the_filters_of_the_blocks_that_begin_in_them(
         assert contents == (policy.create_filter(keys) if keys else b"")
         assert all(independent_block.leveldb_answer(contents, key) for key in keys)
     assert written.filter.num_keys == len(parsed.pairs)
-    loaded = loaded_filter.load(read(table), paranoid=True)
+    loaded = loaded_filter.load(read(table).reader, paranoid=True)
     assert (loaded.state, loaded.info.layout, loaded.info.num_keys) == (
         "built",
         "block",
@@ -345,11 +348,11 @@ def test_rocksdbs_bytes_say_who_made_them_where_the_properties_do_not(
 ) -> None:
     data = {b"key%d" % number: [(number, 1, b"")] for number in range(count)}
     table, _ = write(in_order(data), policy=policies.create(policy, bits_per_key=10))
-    loaded = loaded_filter.load(read(table), paranoid=False)
+    loaded = loaded_filter.load(read(table).reader, paranoid=False)
     assert (loaded.state, loaded.info.policy, loaded.info.num_keys) == ("built", policy, count)
     assert loaded.info.params == policies.create(policy, bits_per_key=10).params()
-    monkeypatch.setattr(Table, "properties", lambda self: None)
-    loaded = loaded_filter.load(read(table), paranoid=False)
+    monkeypatch.setattr(TableReader, "properties", lambda self: None)
+    loaded = loaded_filter.load(read(table).reader, paranoid=False)
     assert (loaded.state, loaded.info.policy, loaded.info.num_keys) == ("built", unsaid, None)
     assert loaded.reader is not None
     assert all(loaded.reader.might_contain(key) for key in data)
@@ -378,7 +381,7 @@ def test_the_filter_follows_the_tables_compression_no_more_than_leveldbs_does() 
     compression=st.sampled_from(COMPRESSIONS),
 )
 def test_what_is_written_is_read_back(
-    data: dict[bytes, list[Version]],
+    data: dict[bytes, list[KeyVersion]],
     comparator: Comparator,
     block_size: int,
     interval: int,
@@ -398,11 +401,11 @@ def test_what_is_written_is_read_back(
 
 def check_reading(table: Table, entries: list[Entry], comparator: Comparator) -> None:
     """All entries, and each lookup that begins at, before or behind one of them."""
-    numbers = range(len(table.index_handles))
+    numbers = range(len(table.handles))
     assert [
         entry
         for number in numbers
-        for piece in table.block(number).pieces()
+        for piece in table.read(number).pieces()
         for entry in unwrapped(piece, comparator)
     ] == entries
     ordered = wrapped(entries, comparator)
@@ -411,11 +414,11 @@ def check_reading(table: Table, entries: list[Entry], comparator: Comparator) ->
     for key, rank in places:
         at = bisect_left(ordered, (key, rank))
         number = table.block_for(key, rank)
-        found = None if number == len(numbers) else table.block(number).find(key, rank)
+        found = None if number == len(numbers) else table.read(number).find(key, rank)
         if found is None and number < len(numbers):
             # An index key may lie beyond its block's last entry, in the gap before the next block.
             number += 1
-            found = None if number == len(numbers) else table.block(number).find(key, rank)
+            found = None if number == len(numbers) else table.read(number).find(key, rank)
             assert found is None or key < found[0]
         assert found == (ordered[at] if at < len(ordered) else None)
 
@@ -465,7 +468,7 @@ EVERY_KIND = [(0, bytes), (SNAPPY, snappy), (ZSTD, zstd), (ZSTD, zstd_without_si
 @examples(60)
 @given(data=some_data, comparator=comparators, draw=st.data(), turn=st.integers(0, 3))
 def test_what_other_writers_may_write_is_read(
-    data: dict[bytes, list[Version]], comparator: Comparator, draw: Any, turn: int
+    data: dict[bytes, list[KeyVersion]], comparator: Comparator, draw: Any, turn: int
 ) -> None:
     """Restarts anywhere, another compression in each block, other index keys, other metadata."""
     entries = in_order(data, comparator)
@@ -488,8 +491,8 @@ def test_what_other_writers_may_write_is_read(
     assert independent.parse(made).pairs == [pair_of(entry) for entry in entries]
     table = read(made, comparator)
     check_reading(table, entries, comparator)
-    assert table.properties() is None
-    loaded = loaded_filter.load(table, paranoid=True)
+    assert table.reader.properties() is None
+    loaded = loaded_filter.load(table.reader, paranoid=True)
     assert loaded.state == "unknown"
     assert (loaded.reader, loaded.windows) == (None, None)
 
@@ -503,7 +506,7 @@ def test_what_other_writers_may_write_is_read(
     rank=st.integers(NEWEST, 0),
 )
 def test_a_block_answers_as_a_sorted_list_does(
-    data: dict[bytes, list[Version]],
+    data: dict[bytes, list[KeyVersion]],
     comparator: Comparator,
     draw: Any,
     sought: list[bytes],
@@ -540,7 +543,7 @@ def test_an_empty_block_has_no_entries() -> None:
 
 def test_a_table_of_no_blocks_has_nothing() -> None:
     table = read(forge([]))
-    assert table.index_handles == []
+    assert table.handles == []
     assert table.block_for(b"x", NEWEST) == 0
     assert table.offset_of(b"x") == 0
 
@@ -549,7 +552,7 @@ def test_a_table_of_no_blocks_has_nothing() -> None:
 @pytest.mark.parametrize("comparator", COMPARATORS, ids=lambda each: each.name)
 def test_versions_of_one_key_may_straddle_blocks(size: int, comparator: Comparator) -> None:
     """Then equal user keys stand in the index, and the version tells which block to read."""
-    data: dict[bytes, list[Version]] = {
+    data: dict[bytes, list[KeyVersion]] = {
         b"before": [(7, 1, b"x" * 30)],
         b"key": [(sequence, sequence % 3 > 0, b"%d" % sequence) for sequence in range(100, 200)],
         b"keys": [(9, 1, b"y" * 30), (8, 1, b"")],
@@ -557,7 +560,7 @@ def test_versions_of_one_key_may_straddle_blocks(size: int, comparator: Comparat
     entries = in_order(data, comparator)
     made, _ = write(entries, comparator=comparator, block_size=size, interval=3)
     table = read(made, comparator)
-    indexed = unwrapped([(key, 0, b"") for key in table.index_keys], comparator)
+    indexed = unwrapped([(key, 0, b"") for key, _ in table.bounds()], comparator)
     same = [key for key, _, _ in indexed if key == b"key"]
     assert len(same) > 10
     check_reading(table, entries, comparator)
@@ -568,7 +571,7 @@ def test_versions_of_one_key_may_straddle_blocks(size: int, comparator: Comparat
         found = (
             None
             if number == len(same) + 2
-            else table.block(number).find(key, -(sequence << 8 | 0xFF))
+            else table.read(number).find(key, -(sequence << 8 | 0xFF))
         )
         if found is not None and unwrapped([found], comparator)[0][0] == b"key":
             assert -found[1] >> 8 == min(sequence, 199)
@@ -589,7 +592,7 @@ DAMAGED: dict[str, dict[str, Any]] = {
 
 
 def small_table(form: str) -> tuple[bytes, list[Entry]]:
-    data: dict[bytes, list[Version]] = {
+    data: dict[bytes, list[KeyVersion]] = {
         b"key%02d" % number: [
             (number + 1, 1, b"value" * (number % 4)),
             (number + 60, number % 2, b""),
@@ -633,12 +636,14 @@ class OneTable:
     def __init__(self, data: bytes, *, paranoid: bool):
         self.tables = TableCache(OneFile(data), "db", OPTIONS[paranoid], BYTEWISE)
         self.placed = PlacedTable.at(0, TableFile(5, len(data)), LEAST, MOST, BYTEWISE)
+        self.view = View((), Version([[self.placed], *[[]] * (LEVELS - 1)]))
+        self.source = Source(self.view, self.tables, NEWEST)
 
-    def get(self, key: bytes, rank: int = NEWEST) -> Entry | None:
-        return find_in_table(self.placed, self.tables, key, key, rank, True)
+    def get(self, key: bytes) -> bytes | None:
+        return find(self.view, self.tables, key, key, NEWEST, True)
 
     def all(self) -> list[Entry]:
-        return [e for chunk in self.tables.ascending([self.placed], None, True) for e in chunk]
+        return [entry for window in self.source.ascending(None) for entry in window]
 
     @property
     def counters(self) -> Counters:
@@ -665,9 +670,9 @@ def is_helpful(error: CorruptionError) -> bool:
 @pytest.mark.parametrize("form", DAMAGED)
 def test_damage_is_found_or_does_no_harm(form: str, paranoid: bool) -> None:
     data, entries = small_table(form)
-    newest: dict[bytes, Entry] = {}
-    for entry in reversed(entries):
-        newest[entry[0]] = entry
+    newest: dict[bytes, bytes | None] = {}
+    for key, rank, value in reversed(entries):
+        newest[key] = value if is_put(rank) else None
     keys = [list(newest)[2], b"key05"]
     outcomes = {"found": 0, "harmless": 0}
     for damaged in damages(data):
@@ -765,9 +770,9 @@ def reads(reader: OneTable) -> dict[str, Callable[[], object]]:
     return {
         "get": lambda: reader.get(b"a"),
         "all": reader.all,
-        "all backwards": lambda: list(reader.tables.descending([reader.placed], None, True)),
-        "from": lambda: list(reader.tables.ascending([reader.placed], b"a", True)),
-        "through": lambda: list(reader.tables.descending([reader.placed], b"a", True)),
+        "all backwards": lambda: list(reader.source.descending(None)),
+        "from": lambda: list(reader.source.ascending(b"a")),
+        "through": lambda: list(reader.source.descending(b"a")),
     }
 
 
@@ -782,7 +787,7 @@ def test_a_block_under_a_right_checksum_is_not_believed(what: str) -> None:
             # A search ends where it has found what it sought: before the damage.
             assert name == "get", name
             assert BAD_BLOCKS[what].startswith(GOOD), what
-            assert found == (b"a", -0x501, b"x"), what
+            assert found == b"x", what
 
 
 @pytest.mark.parametrize("what", BAD_RESTARTS)
@@ -796,7 +801,7 @@ def test_restarts_under_a_right_checksum_are_not_believed(what: str) -> None:
 def test_the_good_block_of_a_forged_table_is_read_all_the_same() -> None:
     for contents in (*BAD_BLOCKS.values(), *BAD_RESTARTS.values()):
         reader = OneTable(forged(contents), paranoid=False)
-        assert reader.get(b"bb") == (b"bb", -0x501, b"1")
+        assert reader.get(b"bb") == b"1"
         assert reader.get(b"c") is None
 
 
@@ -897,7 +902,7 @@ BAD_HANDLES = [b"", b"\x80", *OVERLONG, *(handle(each, 5) for each in HUGE), han
 def test_a_metaindex_that_leads_nowhere_costs_the_filter_and_no_more(name: bytes) -> None:
     for value in BAD_HANDLES:
         reader = OneTable(with_meta(name, value), paranoid=False)
-        assert reader.get(b"a") == (b"a", -0x501, b"x")
+        assert reader.get(b"a") == b"x"
         assert reader.get(b"b") is None
         assert reader.all() == [(b"a", -0x501, b"x")]
         if name in FILTER_NAMES:
@@ -924,7 +929,7 @@ BAD_WINDOWS: dict[str, bytes] = {
 def test_a_malformed_block_of_windows_costs_the_filter_and_no_more(what: str) -> None:
     made = forge([(A, closed(GOOD, [0]))], [(LEVELDB_FILTER, BAD_WINDOWS[what])])
     reader = OneTable(made, paranoid=False)
-    assert reader.get(b"a") == (b"a", -0x501, b"x")
+    assert reader.get(b"a") == b"x"
     assert reader.counters.corrupt == 1
     with pytest.raises(CorruptionError, match=re.escape(NAME)):
         OneTable(made, paranoid=True).get(b"a")
@@ -936,7 +941,7 @@ def test_a_window_that_is_empty_or_missing_says_maybe() -> None:
         reader = OneTable(
             forge([(A, closed(GOOD, [0]))], [(LEVELDB_FILTER, contents)]), paranoid=True
         )
-        assert reader.get(b"a") == (b"a", -0x501, b"x")
+        assert reader.get(b"a") == b"x"
 
 
 @examples(150)

@@ -16,9 +16,10 @@ import pytest
 
 import lsm
 from lsm import iterators
-from lsm.cursor import Edge, Source
+from lsm.kernels.python.cursor import Edge, Source
+from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
-from lsm.tables import OpenTable, TableCache
+from lsm.tables import TableCache
 from lsm.version import PlacedTable
 from tests.effort import by_effort
 from tests.lsm.crew import Crew
@@ -269,7 +270,7 @@ def test_closing_gives_back_the_systems_own_mappings(tmp_path: Path) -> None:
         opened = tables_of(db)._all()
         tables_of(db).close()
         assert opened
-        assert all(each.table.mapped.data.closed for each in opened)  # type: ignore[union-attr]
+        assert all(each.reader.mapped.data.closed for each in opened)  # type: ignore[union-attr]
         with pytest.raises(RuntimeError, match=CLOSED):
             list(iterator)
 
@@ -478,7 +479,7 @@ def test_a_table_is_opened_twice_and_kept_once(rng: random.Random) -> None:
     with filled(storage) as db:
         tables = tables_of(db)
         placed = placed_in(db)[0]
-        opened: list[OpenTable] = []
+        opened: list[Table] = []
         shared = 0
         total = points(lambda: tables.open(placed.file))
         for number in chosen(total, by_effort(50, 150, None), rng):

@@ -22,12 +22,13 @@ from lsm.disk.compression import ROOM, ZSTD
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import NEWEST, PUT, Entry, pack, rank_of
 from lsm.disk.properties import METAINDEX_KEY, Properties
-from lsm.disk.table import Table
+from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat
 from lsm.errors import CorruptionError
 from lsm.kernels.python import block as block_module
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.block_builder import BlockBuilder
+from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
 from policies import NoFilterPolicy
 from tests.lsm.independent_table import TRAILER, closed, contents_of, footer, stored, varint
@@ -195,7 +196,7 @@ def test_an_index_that_unfolds_to_gigabytes_is_refused() -> None:
         at_most(3 * ROOM),
         pytest.raises(CorruptionError, match=rf"{NAME}.*index.*allowed.*repair"),
     ):
-        Table(NAME, Mapped(data), BYTEWISE)
+        Table(TableReader(NAME, Mapped(data)), None)
 
 
 def test_an_index_of_more_entries_than_blocks_is_refused() -> None:
@@ -206,18 +207,18 @@ def test_an_index_of_more_entries_than_blocks_is_refused() -> None:
         at_most(4 * len(index)),
         pytest.raises(CorruptionError, match=rf"{NAME}.*more entries than"),
     ):
-        Table(NAME, Mapped(data), BYTEWISE)
+        Table(TableReader(NAME, Mapped(data)), None)
 
 
 @pytest.mark.parametrize("entries", [(LONG, 66_000), (b"key", 400_000)], ids=["long", "many"])
 def test_a_metaindex_that_unfolds_costs_the_filter_and_no_more(entries: tuple[bytes, int]) -> None:
     data = table(meta=bomb(entries[0], b"", entries[1]))
     with at_most(3 * ROOM):
-        opened = Table(NAME, Mapped(data), BYTEWISE)
-        assert loaded_filter.load(opened, paranoid=False).state == "corrupt"
+        opened = Table(TableReader(NAME, Mapped(data)), None)
+        assert loaded_filter.load(opened.reader, paranoid=False).state == "corrupt"
         with pytest.raises(CorruptionError, match=rf"{NAME}.*allowed"):
-            loaded_filter.load(opened, paranoid=True)
-    assert flat(opened.block(0).pieces()) == [(b"a", -257, b"x")]
+            loaded_filter.load(opened.reader, paranoid=True)
+    assert flat(opened.read(0).pieces()) == [(b"a", -257, b"x")]
 
 
 def properties(params: str) -> bytes:
@@ -231,10 +232,10 @@ def properties(params: str) -> bytes:
     ).encode()
 
 
-def with_properties(contents: bytes) -> Table:
+def with_properties(contents: bytes) -> TableReader:
     place = varint(len(DATA)) + varint(len(contents))
     meta = contents_of([(METAINDEX_KEY, place)])
-    return Table(NAME, Mapped(table(meta=meta, more=stored(contents))), BYTEWISE)
+    return TableReader(NAME, Mapped(table(meta=meta, more=stored(contents))))
 
 
 def test_properties_that_unfold_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -264,7 +265,7 @@ def test_an_index_of_long_keys_counts_as_what_it_takes() -> None:
     """Else the cache would keep far more of them open than it may."""
     pairs = [(pack(b"%09000d" % number, -257), b"\0\1") for number in range(20)]
     data = table(meta=contents_of([]), index=contents_of(pairs, 1))
-    assert Table(NAME, Mapped(data), BYTEWISE).charge in range(20 * 9000, 20 * 9500)
+    assert Table(TableReader(NAME, Mapped(data)), None).charge in range(20 * 9000, 20 * 9500)
 
 
 @pytest.mark.parametrize("interval", [1, 16])
@@ -306,12 +307,12 @@ def test_a_data_block_cannot_unfold_a_gigabyte() -> None:
     data = stored(squeezed, ZSTD)
     index = contents_of([(key, varint(0) + varint(len(squeezed)))])
     places = [varint(len(data)) + varint(len(index)), varint(len(data)) + varint(len(index))]
-    opened = Table(NAME, Mapped(data + stored(index) + footer(*places)), BYTEWISE)
+    opened = Table(TableReader(NAME, Mapped(data + stored(index) + footer(*places))), None)
     with (
         at_most(MIB),
         pytest.raises(CorruptionError, match=rf"{NAME}.*byte 0: .*allowed are {ROOM}"),
     ):
-        opened.block(0)
+        opened.read(0)
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2])
@@ -320,7 +321,7 @@ def test_any_value_that_is_written_is_read(kind: int) -> None:
     value = bytes(ROOM + 1)
     storage, builder = built([(b"a", rank_of(1, PUT), value)], kind=kind)
     builder.finish()
-    opened = Table(NAME, storage.map("table"), BYTEWISE)
+    opened = Table(TableReader(NAME, storage.map("table")), None)
     (entry,) = flat(opened.pieces())
     assert entry[2] == value
 
@@ -379,7 +380,7 @@ def table_of_blocks(*blocks: list[tuple[bytes, int]]) -> Table:
         data += stored(contents)
     at, contents = len(data), contents_of(index)
     place = varint(at) + varint(len(contents))
-    return Table(NAME, Mapped(data + stored(contents) + footer(place, place)), BYTEWISE)
+    return Table(TableReader(NAME, Mapped(data + stored(contents) + footer(place, place))), None)
 
 
 def test_whoever_writes_anew_is_told_what_does_not_ascend() -> None:

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from struct import Struct, unpack_from
 from typing import TYPE_CHECKING
 
-from lsm.disk.keys import VERSION_BYTES, Entry
+from lsm.disk.keys import VERSION_BYTES, Entry, shared_prefix
 from lsm.errors import ADVICE, CorruptionError
-from lsm.kernels.python.block_builder import shared_prefix
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
+    from lsm.kernels.python.table import Table
 
 _WORD = 4
 _LEAST_ENTRY = 3 + VERSION_BYTES  # at a restart: three lengths, and at least a version for a key
 # What a block costs besides its bytes: the object, its lists, a key object per restart.
-_OVERHEAD = 240
+_OVERHEAD = 320
 _RESTART_OVERHEAD = 100
 
 # A block of S bytes can stand for keys of S * S / 20 bytes, if each shares nearly all of the one
@@ -39,9 +39,23 @@ class Block:
 
     CorruptionError unless the entries follow one another to the end, each within the block, and the
     restarts lead to keys that stand there as a whole. Whether keys ascend is not asked.
+
+    In a cache it is that of its ``number`` in the table to which ``owner`` refers.
     """
 
-    __slots__ = ("data", "entries_end", "place", "restart_keys", "restarts", "wrap")
+    __slots__ = (
+        "charge",
+        "data",
+        "entries_end",
+        "held",
+        "number",
+        "owner",
+        "place",
+        "restart_keys",
+        "restarts",
+        "used",
+        "wrap",
+    )
 
     def __init__(
         self,
@@ -56,6 +70,10 @@ class Block:
                 f"{place}: it has {len(data)} bytes and no room for its {count} restarts; {ADVICE}"
             )
         self.data = data
+        self.owner: Callable[[], Table | None] | None = None
+        self.number = 0
+        self.used = False
+        self.held: bool | None = None
         self.place = place
         self.entries_end = end
         self.wrap = wrap
@@ -65,12 +83,14 @@ class Block:
                 f"{place}: its restarts lie outside of its {end} bytes of entries; {ADVICE}"
             )
         self.restart_keys: list[OrderedKey] | None = None
+        self.charge = len(data) + _OVERHEAD + count * _RESTART_OVERHEAD
         _check_entries(self)
 
-    @property
-    def charge(self) -> int:
-        """The bytes of memory that the block costs a cache."""
-        return len(self.data) + _OVERHEAD + len(self.restarts) * _RESTART_OVERHEAD
+    def evict(self) -> None:
+        """Be found in the table no more; the next lookup reads it again."""
+        table = None if self.owner is None else self.owner()
+        if table is not None and table.blocks[self.number] is self:
+            table.place(self.number, None)
 
     def find(self, key: OrderedKey, rank: int) -> Entry | None:
         """The first entry from (key, rank) on, or None if the block has none."""

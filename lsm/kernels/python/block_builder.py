@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct, pack
 
 from lsm.disk.coding import varint
-from lsm.disk.keys import Entry
+from lsm.disk.keys import Entry, shared_prefix
 
 _version = Struct("<Q").pack
 _RESTART_BYTES = 4
@@ -99,13 +99,3 @@ class BlockBuilder:
         block = bytes(self._buffer)
         self._start()
         return block
-
-
-def shared_prefix(one: bytes, other: bytes) -> int:
-    """How many bytes two keys begin with in common."""
-    if len(one) != len(other):
-        least = min(len(one), len(other))
-        one, other = one[:least], other[:least]
-    # As one number each: the highest bit in which they differ tells the byte, however long.
-    difference = int.from_bytes(one, "big") ^ int.from_bytes(other, "big")
-    return len(one) - (difference.bit_length() + 7) // 8

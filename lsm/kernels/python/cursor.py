@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 
-from lsm.disk.keys import Entry
+from lsm.disk.keys import NEWEST, Entry
 from lsm.kernels.python import merge
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
+    from lsm.kernels.python.view import View
     from lsm.tables import TableCache
     from lsm.version import PlacedTable
-    from lsm.view import View
 
 
 class Edge(NamedTuple):
@@ -47,20 +47,43 @@ class Source:
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Windows from a key on."""
         runs = [memtable.ascending(start) for memtable in self.view.memtables]
-        runs += [
-            self.tables.ascending(tables, start, self.fill_cache)
-            for tables in self._sorted_runs(start, None)
-        ]
+        runs += [self._ascending(tables, start) for tables in self._sorted_runs(start, None)]
         return merge.ascending(runs)
 
     def descending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Windows up to a key, the last one first."""
         runs = [memtable.descending(start) for memtable in self.view.memtables]
-        runs += [
-            self.tables.descending(tables, start, self.fill_cache)
-            for tables in self._sorted_runs(None, start)
-        ]
+        runs += [self._descending(tables, start) for tables in self._sorted_runs(None, start)]
         return merge.descending(runs)
+
+    def _ascending(
+        self, run: Sequence[PlacedTable], start: OrderedKey | None
+    ) -> Iterator[list[Entry]]:
+        """Chunks of the entries of a run of tables, from a key on."""
+        for placed in run:
+            table = self.tables.opened(placed.file)
+            first = 0 if start is None else table.block_for(start, NEWEST)
+            for number in range(first, len(table.blocks)):
+                block = self.tables.block(table, number, self.fill_cache)
+                yield from block.pieces() if start is None else block.pieces_from(start)
+                start = None
+
+    def _descending(
+        self, run: Sequence[PlacedTable], start: OrderedKey | None
+    ) -> Iterator[list[Entry]]:
+        """Chunks of the entries of a run of tables, up to a key, the last chunk first."""
+        for placed in reversed(run):
+            table = self.tables.opened(placed.file)
+            last = len(table.blocks) - 1
+            if start is not None:
+                last = min(last, table.block_for(start, 0))
+            for number in range(last, -1, -1):
+                block = self.tables.block(table, number, self.fill_cache)
+                if start is None:
+                    yield from block.pieces_backwards()
+                else:
+                    yield from block.pieces_through(start)
+            # Tables before this one end below the key, and are bounded by that alone.
 
     def _sorted_runs(
         self, low: OrderedKey | None, high: OrderedKey | None

@@ -1,0 +1,160 @@
+"""Open tables: an index, the blocks of it that are cached, and a filter."""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise
+from operator import lt
+from typing import TYPE_CHECKING, Any
+
+from lsm.disk.footer import Handle
+from lsm.kernels.python.block import Block
+
+if TYPE_CHECKING:
+    from lsm.comparator import OrderedKey
+    from lsm.disk.keys import Entry
+    from lsm.disk.table import TableReader
+    from lsm.loaded_filter import LoadedFilter
+
+# What an index entry costs: a key object, a rank, a handle and their places in four lists.
+_INDEX_OVERHEAD = 270
+_USUAL_KEY = 64  # which that has room for
+
+
+class TableFile:
+    """A table's file; ``opened`` is its open table while that is in the table cache."""
+
+    __slots__ = ("number", "opened", "size")
+
+    def __init__(self, number: int, size: int):
+        self.number = number
+        self.size = size
+        self.opened: Table | None = None
+
+    def __repr__(self) -> str:
+        return f"<table {self.number}: {self.size} bytes>"
+
+
+class Table:
+    """A table with its index, its cached blocks, and its filter once that was loaded.
+
+    ``owner`` has it in its cache, and releases it there. Its cached blocks and its filter refer to
+    it by the weak ``reference`` only, so that its file is closed as soon as it has left the cache
+    and nobody reads it. One that nobody caches needs neither ``file`` nor ``owner``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_keys",
+        "_ranks",
+        "_wrap",
+        "blocks",
+        "charge",
+        "file",
+        "filter",
+        "handles",
+        "held",
+        "owner",
+        "reader",
+        "reference",
+        "used",
+    )
+
+    def __init__(
+        self,
+        reader: TableReader,
+        wrap: Callable[[bytes], OrderedKey] | None,
+        file: TableFile | None = None,
+        owner: Any = None,
+    ):
+        self.reader = reader
+        self.file = TableFile(0, len(reader.mapped.data)) if file is None else file
+        self.owner = owner
+        self.reference = weakref.ref(self)
+        self.filter: LoadedFilter | None = None
+        self.used = False
+        self.held: bool | None = None
+        self._wrap = wrap
+        self._keys: list[OrderedKey] = []
+        self._ranks: list[int] = []
+        self.handles: list[Handle] = []
+        long_key_bytes = 0
+        for key, rank, handle in reader.index_entries():
+            if len(key) > _USUAL_KEY:
+                long_key_bytes += len(key)
+            self._keys.append(key if wrap is None else wrap(key))
+            self._ranks.append(rank)
+            self.handles.append(handle)
+        self.blocks: list[Block | None] = [None] * len(self.handles)
+        self.charge = _INDEX_OVERHEAD * (len(self.handles) + 4) + long_key_bytes
+
+    def bounds(self) -> Iterator[tuple[OrderedKey, int]]:
+        """Of each block a position, key and rank, that nothing in it is behind."""
+        return zip(self._keys, self._ranks, strict=True)
+
+    def block_for(self, key: OrderedKey, rank: int) -> int:
+        """The number of the block that has the first entry from (key, rank) on.
+
+        As many as there are blocks, if none has one.
+        """
+        keys = self._keys
+        number = bisect_left(keys, key)
+        while number < len(keys) and keys[number] == key and self._ranks[number] < rank:
+            number += 1
+        return number
+
+    def offset_of(self, key: OrderedKey) -> int:
+        """About where in the file the key is or would be."""
+        number = bisect_left(self._keys, key)
+        if number < len(self.handles):
+            return self.handles[number].offset
+        last = self.handles[-1] if self.handles else Handle(0, 0)
+        return last.offset + last.size
+
+    def read(self, number: int) -> Block:
+        """The data block of this number, read anew."""
+        handle = self.handles[number]
+        place = f"{self.reader.name}: the data block at byte {handle.offset}"
+        return Block(self.reader.block(handle), self._wrap, place)
+
+    def place(self, number: int, block: Block | None) -> None:
+        """Let readers find this block under this number, or none."""
+        self.blocks[number] = block
+
+    def emptied(self) -> tuple[list[Block | None], LoadedFilter | None]:
+        """The blocks and the filter that readers have found here, and do not find any more."""
+        empty: list[Block | None] = [None] * len(self.blocks)
+        blocks, self.blocks = self.blocks, empty
+        loaded, self.filter = self.filter, None
+        return blocks, loaded
+
+    def evict(self) -> None:
+        """Leave the table cache, with all its blocks; the last reader's reference closes it."""
+        self.owner.release(self)
+
+    def pieces(self) -> Iterator[list[Entry]]:
+        """All entries in lists whose memory is bounded; CorruptionError where they do not ascend.
+
+        For whoever writes them anew: what is out of order there would be so for good.
+        """
+        before: Entry | None = None
+        for number in range(len(self.handles)):
+            for piece in self.read(number).pieces():
+                if not _ascends(before, piece):
+                    raise self.reader.damaged(
+                        f"the data block at byte {self.handles[number].offset}: its keys do not "
+                        "ascend, or do not follow those of the block before"
+                    )
+                before = piece[-1]
+                yield piece
+
+
+def _ascends(before: Entry | None, entries: list[Entry]) -> bool:
+    """Whether the entries are in order; a version that is there twice is no harm."""
+    if before is not None and entries[0][:2] < before[:2]:
+        return False
+    if all(map(lt, entries, islice(entries, 1, None))):
+        return True
+    return not any(other[:2] < one[:2] for one, other in pairwise(entries))
