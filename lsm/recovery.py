@@ -13,7 +13,7 @@ from lsm.disk.filenames import Kind
 from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError
-from lsm.kernels.python.log_encoding import decode_batch
+from lsm.kernels.python.batch import decode_batch
 from lsm.kernels.python.memtable import Memtable
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from lsm.disk.filenames import Kind
 from lsm.disk.keys import MAX_SEQUENCE, Entry, pack, unpack
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError, IOError
-from lsm.kernels.python.log_encoding import decode_batch
+from lsm.kernels.python.batch import decode_batch
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.table import TableFile
 from lsm.level_placement import LevelPlacement, UsableTable, sorted_runs

@@ -14,6 +14,7 @@ from lsm.disk.compression import KINDS
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import IOError
+from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.table import TableFile
 from lsm.tables import open_table
 
@@ -86,6 +87,7 @@ class TableFactory:
                 block_size=options.block_size,
                 block_restart_interval=options.block_restart_interval,
                 compression=KINDS[options.compression],
+                block_builder=BlockBuilder,
             ),
             policies=policies,
             max_file_size=options.max_file_size,

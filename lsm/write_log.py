@@ -6,8 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from lsm.disk import filenames
+from lsm.disk.fragments import BLOCK_BYTES, frame
 from lsm.errors import IOError
-from lsm.kernels.python.log_encoding import BLOCK_BYTES, frame
 from lsm.storage import Placed
 from lsm.syncing import checked_sync
 

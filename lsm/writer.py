@@ -22,7 +22,7 @@ import attrs
 
 from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
-from lsm.kernels.python.log_encoding import encode_batch
+from lsm.kernels.python.batch import encode_batch
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.view import View
 from lsm.reentrancy import is_reentrant

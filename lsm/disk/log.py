@@ -1,6 +1,6 @@
 """Logs: the write-ahead log of a database, and its manifest, are sequences of records.
 
-``lsm.kernels.python.log_encoding`` has the layout. A program or machine that stops leaves a torn
+``fragments`` has the layout. A program or machine that stops leaves a torn
 record at the tail, and that is where the log then ends. Anything else that is no record is a loss.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from lsm.disk.checksum import crc32c, mask
-from lsm.kernels.python.log_encoding import (
+from lsm.disk.fragments import (
     BLOCK_BYTES,
     FIRST,
     FRAGMENT,

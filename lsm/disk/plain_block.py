@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from struct import unpack_from
+from struct import pack, unpack_from
 
-from lsm.disk.coding import Fields
+from lsm.disk.coding import Fields, varint
 from lsm.errors import CorruptionError
-from lsm.kernels.python.block_builder import BlockBuilder
 
 # LevelDB and this engine write each key of these blocks as a whole: all of them have fewer bytes
 # than the block. RocksDB may be told to share prefixes here as well, and has this much room for it.
@@ -19,12 +18,16 @@ MOST_NAMES = 1 << 14
 _WORD = 4
 
 
-def write_block(entries: dict[bytes, bytes]) -> bytes:
-    """The block of these entries, in order of their keys, each a restart of its own."""
-    builder = BlockBuilder(restart_interval=1)
-    for key in sorted(entries):
-        builder.add(key, entries[key])
-    return builder.finish()
+def write_block(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The block of these entries, whose keys ascend, each a restart of its own."""
+    data = bytearray()
+    restarts: list[int] = []
+    for key, value in entries:
+        restarts.append(len(data))
+        data += b"\0" + varint(len(key)) + varint(len(value)) + key + value
+    restarts = restarts or [0]
+    data += pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
+    return bytes(data)
 
 
 def read_entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:

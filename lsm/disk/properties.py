@@ -46,10 +46,10 @@ class Properties:
     def encode(self) -> bytes:
         """The contents of the properties block."""
         return write_block(
-            {
-                _key(name): varint(value) if isinstance(value, int) else value.encode()
+            sorted(
+                (_key(name), varint(value) if isinstance(value, int) else value.encode())
                 for name, value in attrs.asdict(self).items()
-            }
+            )
         )
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import pack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -14,11 +14,10 @@ from lsm.disk.keys import MAX_SEQUENCE, PUT, Entry, rank_of, unpack
 from lsm.disk.keys import pack as pack_key
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
-from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lsm.comparator import Comparator
     from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
@@ -31,14 +30,35 @@ _KEYS_TO_FILE = 16
 _SEEK_RANK = rank_of(MAX_SEQUENCE, PUT)
 
 
+class BlockBuilder(Protocol):
+    """Builds the data blocks of a table, one after the other; a kernel has it."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the block if it were finished now."""
+
+    @property
+    def last_key(self) -> bytes:
+        """The internal key that was added last."""
+
+    def __bool__(self) -> bool: ...
+
+    def fill(self, entries: list[Entry], at: int, target: int) -> int:
+        """Add entries from an index on; that of the first which the block had no room for."""
+
+    def finish(self) -> bytes:
+        """The block; the builder then starts the next one."""
+
+
 @attrs.frozen(kw_only=True)
 class TableFormat:
-    """How tables are written, whatever their level."""
+    """How tables are written, whatever their level; a block builder is of a restart interval."""
 
     comparator: Comparator
     block_size: int
     block_restart_interval: int
     compression: int
+    block_builder: Callable[[int], BlockBuilder]
 
 
 @attrs.frozen(kw_only=True)
@@ -67,9 +87,9 @@ class TableBuilder:
         self._filter_plan = filter_plan
         self._filter = filter_plan.writer()
         self._offset = 0
-        self._block = BlockBuilder(format.block_restart_interval)
+        self._block = format.block_builder(format.block_restart_interval)
         self._block_keys: list[bytes] = []
-        self._index = BlockBuilder(restart_interval=1)
+        self._index: list[tuple[bytes, bytes]] = []
         self._unindexed: Handle | None = None
         self._smallest: bytes | None = None
         self._largest = b""
@@ -115,8 +135,8 @@ class TableBuilder:
         metaindex = {METAINDEX_KEY: self._write_raw(self._properties(filter)).encode()}
         if filter.metaindex_key:
             metaindex[filter.metaindex_key.encode()] = self._append_parts(filter.parts).encode()
-        metaindex_handle = self._write_raw(write_block(metaindex))
-        index_handle = self._write(self._index.finish())
+        metaindex_handle = self._write_raw(write_block(sorted(metaindex.items())))
+        index_handle = self._write(write_block(self._index))
         self._file.append(Footer(metaindex_handle, index_handle).encode())
         self._file.flush()
         checked_sync(self._file.sync)
@@ -142,7 +162,7 @@ class TableBuilder:
 
     def _add_to_index(self, key: bytes) -> None:
         assert self._unindexed is not None
-        self._index.add(key, self._unindexed.encode())
+        self._index.append((key, self._unindexed.encode()))
         self._unindexed = None
 
     def _write(self, block: bytes) -> Handle:

@@ -24,7 +24,7 @@ from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.disk.log import LogWriter
 from lsm.errors import ComparatorError, CorruptionError, LockedError, NotADatabaseError
-from lsm.kernels.python.log_encoding import encode_batch
+from lsm.kernels.python.batch import encode_batch
 from lsm.repair import LOST, UNREADABLE, Report, repair
 from lsm.storage import FileSystem, Storage
 from policies import create

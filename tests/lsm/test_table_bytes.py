@@ -27,6 +27,7 @@ from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import CorruptionError
 from lsm.kernels.python.block import Block
+from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.cursor import Source
 from lsm.kernels.python.lookup import find
 from lsm.kernels.python.table import Table, TableFile
@@ -81,6 +82,7 @@ def write(
         block_size=block_size,
         block_restart_interval=interval,
         compression=KINDS[compression],
+        block_builder=BlockBuilder,
     )
     plan = FilterPlan(
         level=2,

@@ -338,6 +338,7 @@ def built(
         block_size=block_size,
         block_restart_interval=interval,
         compression=kind,
+        block_builder=BlockBuilder,
     )
     plan = FilterPlan(
         level=1,

@@ -44,20 +44,6 @@ class BlockBuilder:
         """The key that was added last."""
         return self._last
 
-    def add(self, key: bytes, value: bytes) -> None:
-        """Add the next entry of a block whose keys are plain bytes."""
-        buffer, shared = self._buffer, 0
-        if self._since_restart < self._interval:
-            shared = shared_prefix(self._last, key)
-        else:
-            self._restarts.append(len(buffer))
-            self._since_restart = 0
-        buffer += varint(shared) + varint(len(key) - shared) + varint(len(value))
-        buffer += key[shared:]
-        buffer += value
-        self._since_restart += 1
-        self._last = key
-
     def fill(self, entries: list[Entry], at: int, target: int) -> int:
         """Add entries from an index on until the block has its target size.
 

@@ -62,5 +62,5 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
         check=True,
     )
     loaded = set(fresh.stdout.split())
-    assert "lsm.kernels.python.log_encoding" in loaded
+    assert "lsm.disk.fragments" in loaded
     assert not loaded & {"crc32c", "cramjam", "importlib.metadata", "numpy"}

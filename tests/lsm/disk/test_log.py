@@ -14,17 +14,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsm.disk.checksum import crc32c, mask
-from lsm.disk.log import LogReader, LogWriter, Loss
-from lsm.kernels.python.log_encoding import (
+from lsm.disk.fragments import (
     BLOCK_BYTES,
     FIRST,
     FULL,
     HEADER_BYTES,
     LAST,
     MIDDLE,
-    decode_batch,
-    encode_batch,
 )
+from lsm.disk.log import LogReader, LogWriter, Loss
+from lsm.kernels.python.batch import decode_batch, encode_batch
 from tests.effort import examples
 
 ROOM = BLOCK_BYTES - HEADER_BYTES

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lsm.disk import fragments as log_fragments
 from lsm.disk.checksum import crc32c, mask
-from lsm.errors import CorruptionError
-from lsm.kernels.python import log_encoding
-from lsm.kernels.python.log_encoding import (
+from lsm.disk.fragments import (
     BLOCK_BYTES,
     FIRST,
     FULL,
     HEADER_BYTES,
     LAST,
     MIDDLE,
-    decode_batch,
-    encode_batch,
     frame,
 )
+from lsm.errors import CorruptionError
+from lsm.kernels.python.batch import decode_batch, encode_batch
 from tests.effort import examples
 
 MAX_SEQUENCE = 2**56 - 1
@@ -108,7 +107,7 @@ class TestFrame:
 
     def test_the_checksums_of_the_types(self) -> None:
         computed = {kind: crc32c(bytes((kind,))) for kind in (FULL, FIRST, MIDDLE, LAST)}
-        assert computed == log_encoding._TYPE_CHECKSUMS
+        assert computed == log_fragments._TYPE_CHECKSUMS
         assert list(computed) == [1, 2, 3, 4]
 
 
