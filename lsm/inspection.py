@@ -119,7 +119,7 @@ def stats(store: Store) -> Stats:
         path=store.directory,
         levels=tuple(_level_stats(store, view.version, level, counted) for level in range(LEVELS)),
         filters=tuple(
-            FilterCounts(level=level, policy=policy, counters=attrs.evolve(counters))
+            FilterCounts(level=level, policy=policy, counters=counters)
             for (level, policy), counters in sorted(counted.items())
         ),
         block_cache=_cache_stats(tables.blocks, tables.block_misses, tables.block_hits()),

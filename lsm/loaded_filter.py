@@ -20,6 +20,7 @@ from lsm.disk.filter_blocks import (
 from lsm.disk.footer import Handle
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError
+from lsm.kernels.python.cache_item import CacheItem
 from policies import FilterReader, RocksDBPolicy, claims
 from policies.block import read_block
 from policies.containment import MOMENTARY, is_momentary
@@ -49,7 +50,7 @@ class FilterInfo:
     num_entries: int | None = None
 
 
-class LoadedFilter:
+class LoadedFilter(CacheItem):
     """A filter to be asked: by the table's ``reader``, or by the ``windows`` of its blocks.
 
     With neither there is no say, and ``state`` tells why. Where that may pass, ``patience`` is how
@@ -59,12 +60,10 @@ class LoadedFilter:
     __slots__ = (
         "_expected_fpr",
         "charge",
-        "held",
         "info",
         "owner",
         "patience",
         "reader",
-        "used",
         "windows",
     )
 
@@ -75,13 +74,12 @@ class LoadedFilter:
         windows: WindowReader | None = None,
         patience: int = 0,
     ):
+        super().__init__()
         self.info = info
         self.reader = reader
         self.windows = windows
         self.patience = patience
         self.charge = info.bytes
-        self.used = False
-        self.held: bool | None = None
         self.owner: Any = None
         self._expected_fpr: float | None = None
 

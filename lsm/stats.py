@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+if TYPE_CHECKING:
+    from lsm.kernels.python.tally import Tally
 
-@attrs.define
+
+@attrs.frozen
 class Counters:
     """What became of point lookups at one level whose tables carry one policy's filters.
 
@@ -29,9 +32,10 @@ class Counters:
     failed: int = 0
     declined: int = 0
 
-    def count(self, state: str) -> None:
-        """Count a lookup that read a block without a filter's say, and why it had none."""
-        setattr(self, state, getattr(self, state) + 1)
+    @classmethod
+    def of(cls, tally: Tally) -> Counters:
+        """What a tally has counted up to now."""
+        return cls(**{field.name: getattr(tally, field.name) for field in attrs.fields(cls)})
 
     @property
     def blocks_read(self) -> int:

@@ -17,6 +17,7 @@ from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.table import Table, TableFile
+from lsm.kernels.python.tally import Tally
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.stats import Counters
 from policies.containment import is_momentary, let_pass
@@ -70,7 +71,7 @@ class TableCache:
         self._alive: set[weakref.ref[Table]] = set()  # in the cache, or read by somebody
         self._closed: str | None = None
         self._warned: set[int] = set()
-        self._counters: dict[tuple[int, str], Counters] = {}
+        self._tallies: dict[tuple[int, str], Tally] = {}
         self.open_tables = ClockCache(options.table_cache_size, options.max_open_files)
         self.blocks = ClockCache(options.lru_cache_size)
         self.filters = ClockCache(options.filter_cache_size)
@@ -107,7 +108,7 @@ class TableCache:
 
     def block(self, opened: Table, number: int, fill_cache: bool = True) -> Block:
         """A data block, from the cache or read and checked."""
-        block = opened.blocks[number]
+        block = opened.cached(number)
         if block is not None:
             block.used = True
             return block
@@ -123,9 +124,9 @@ class TableCache:
             block.owner, block.number = opened.reference, number
             self.blocks.admit(block)
             with self._placing:
-                if opened.held and block.held and opened.blocks[number] is None:
+                if opened.held and block.held and opened.cached(number) is None:
                     opened.place(number, block)
-            if opened.blocks[number] is not block:  # as for tables
+            if opened.cached(number) is not block:  # as for tables
                 self.blocks.forget(block)
         return block
 
@@ -157,20 +158,20 @@ class TableCache:
             self._check_open()
             raise
 
-    def counters(self, placed: PlacedTable, loaded: LoadedFilter) -> Counters:
-        """The counters of lookups at a table's level, for the policy of its filter."""
-        counters = self._counters.setdefault((placed.level, loaded.info.policy), Counters())
-        placed.counters = counters
-        return counters
+    def tally(self, placed: PlacedTable, loaded: LoadedFilter) -> Tally:
+        """The tally of lookups at a table's level, for the policy of its filter."""
+        tally = self._tallies.setdefault((placed.level, loaded.info.policy), Tally())
+        placed.tally = tally
+        return tally
 
     def block_hits(self) -> int:
         """How many of the blocks that lookups read were in the cache."""
-        read = sum(counters.blocks_read for counters in list(self._counters.values()))
+        read = sum(counters.blocks_read for counters in self.all_counters().values())
         return max(0, read - self.lookup_misses)
 
     def all_counters(self) -> dict[tuple[int, str], Counters]:
         """The counters by level and policy."""
-        return dict(self._counters)
+        return {where: Counters.of(tally) for where, tally in tuple(self._tallies.items())}
 
     def probe_failed(
         self, opened: Table, loaded: LoadedFilter, error: BaseException
@@ -213,8 +214,7 @@ class TableCache:
         if loaded is not None:
             self.filters.forget(loaded)
         for block in blocks:
-            if block is not None:
-                self.blocks.forget(block)
+            self.blocks.forget(block)
 
     def close(self, reason: str = "Database is closed") -> None:
         """Close all files, whoever reads: from now on that is a RuntimeError with this reason.

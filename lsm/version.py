@@ -17,7 +17,7 @@ from lsm.options import LEVELS
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.kernels.python.table import TableFile
-    from lsm.stats import Counters
+    from lsm.kernels.python.tally import Tally
 
 
 @attrs.define(eq=False)
@@ -32,7 +32,7 @@ class PlacedTable:
     high: Any = attrs.field(repr=False)
     first: tuple[Any, int] = attrs.field(repr=False)
     last: tuple[Any, int] = attrs.field(repr=False)
-    counters: Counters | None = attrs.field(default=None, repr=False)
+    tally: Tally | None = attrs.field(default=None, repr=False)
 
     @classmethod
     def at(

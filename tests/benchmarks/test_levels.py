@@ -257,7 +257,7 @@ def test_a_data_block_has_as_many_entries_as_predictions_think(
         assert db.get(bench.data.runs[5][0][0])
         view: Any = db._store.view
         (placed,) = view.version.levels[5]
-        blocks = len(placed.file.opened.blocks)
+        blocks = len(placed.file.opened.handles)
     assert bench.data.counts[5] / blocks == pytest.approx(KEYS_PER_BLOCK, rel=0.03)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import lsm
 import policies
+from lsm.kernels.python.tally import Tally
 from lsm.options import LEVELS
 from lsm.stats import Counters
 from tests.lsm.simulated import SimulatedStorage
@@ -101,8 +102,16 @@ def test_counters_tell_shares() -> None:
     assert counters.measured_fpr == 0.1
     assert counters.blocks_read == 17
     assert Counters().measured_fpr is None
-    counters.count("failed")
-    assert counters.failed == 1
+
+
+def test_a_tally_counts_by_state() -> None:
+    tally = Tally()
+    for state in ("none", "unknown", "corrupt", "failed", "declined", "failed"):
+        tally.count(state)
+    tally.skipped += 3
+    assert Counters.of(tally) == Counters(
+        skipped=3, none=1, unknown=1, corrupt=1, failed=2, declined=1
+    )
 
 
 def test_every_level_says_what_it_uses_and_what_it_carries(tmp_path: Path) -> None:

@@ -649,9 +649,9 @@ class OneTable:
 
     @property
     def counters(self) -> Counters:
-        counters = self.placed.counters
-        assert counters is not None
-        return counters
+        tally = self.placed.tally
+        assert tally is not None
+        return Counters.of(tally)
 
 
 def attempt(ask: Callable[[], object]) -> object:

@@ -123,7 +123,7 @@ def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
         if opened is not None:
             assert opened in tables.open_tables._ring
             assert opened.filter is None or not opened.filter.charge or opened.filter.held
-            for cached in opened.blocks:
+            for cached in map(opened.cached, range(len(opened.handles))):
                 assert cached is None or cached in tables.blocks._ring
     for opened in tables.open_tables._ring:
         assert opened.file.opened is opened  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lsm.disk.keys import VERSION_BYTES, Entry, shared_prefix
 from lsm.errors import ADVICE, CorruptionError
+from lsm.kernels.python.cache_item import CacheItem
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -34,7 +35,7 @@ _SHIFTS = (7, 14, 21, 28)  # of the bytes of a varint32 after its first
 _version_at = Struct("<Q").unpack_from
 
 
-class Block:
+class Block(CacheItem):
     """One block of a table, its entries decoded when they are asked for.
 
     CorruptionError unless the entries follow one another to the end, each within the block, and the
@@ -47,13 +48,11 @@ class Block:
         "charge",
         "data",
         "entries_end",
-        "held",
         "number",
         "owner",
         "place",
         "restart_keys",
         "restarts",
-        "used",
         "wrap",
     )
 
@@ -69,11 +68,10 @@ class Block:
             raise CorruptionError(
                 f"{place}: it has {len(data)} bytes and no room for its {count} restarts; {ADVICE}"
             )
+        super().__init__()
         self.data = data
         self.owner: Callable[[], Table | None] | None = None
         self.number = 0
-        self.used = False
-        self.held: bool | None = None
         self.place = place
         self.entries_end = end
         self.wrap = wrap
@@ -89,7 +87,7 @@ class Block:
     def evict(self) -> None:
         """Be found in the table no more; the next lookup reads it again."""
         table = None if self.owner is None else self.owner()
-        if table is not None and table.blocks[self.number] is self:
+        if table is not None and table.cached(self.number) is self:
             table.place(self.number, None)
 
     def find(self, key: OrderedKey, rank: int) -> Entry | None:

@@ -1,7 +1,7 @@
 """One key's newest version: memtables first, then each level's candidate table, newest first.
 
 What is not in memory the walk asks of ``tables``, a table cache: it opens tables, loads filters and
-reads blocks, has the counters, and says how to go on without a filter that raised. So the walk
+reads blocks, has the tallies, and says how to go on without a filter that raised. So the walk
 itself opens nothing, logs nothing, and raises nothing of its own.
 
 The key is handed to each filter as it is.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from lsm.disk.keys import NEWEST, Entry
-from lsm.stats import Counters
+from lsm.kernels.python.tally import Tally
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """Is told where a lookup looks and what it finds; such a lookup changes no counters.
+    """Is told where a lookup looks and what it finds; such a lookup counts nothing.
 
     With ``only_filters`` it reads no data, and ends where that would be needed.
     """
@@ -116,37 +116,37 @@ class _Walk:
         if loaded is None:
             loaded = tables.load_filter(table)
         loaded.used = True
-        counters = placed.counters or self._counters(placed, loaded)
+        tally = placed.tally or self._tally(placed, loaded)
         number: int | None = None
         said = None
         reader = loaded.reader
         try:
             if loaded.windows is not None:
                 number = table.block_for(key, self.read_rank)
-                if number < len(table.blocks):
+                if number < len(table.handles):
                     reader = loaded.windows.at(table.handles[number].offset)
             if reader is not None:
                 said = reader.might_contain(self.user_key) is not False  # all else is "maybe"
         except BaseException as error:
             said, loaded = None, tables.probe_failed(table, loaded, error)
-            counters = self._counters(placed, loaded)
+            tally = self._tally(placed, loaded)
         if said is False:
             if listener is not None:
                 listener.table(placed, loaded, said, None, None)
             else:
-                counters.skipped += 1
+                tally.skipped += 1
             return None
         if number is None:
             number = table.block_for(key, self.read_rank)
-        if number == len(table.blocks):  # the table ends in newer versions of this very key
+        if number == len(table.handles):  # the table ends in newer versions of this very key
             if listener is not None:
                 listener.table(placed, loaded, said, None, None)
             elif loaded.reader is not None and loaded.state == "built":
-                counters.true_positives += 1
+                tally.true_positives += 1
             return None
         if listener is not None:
             return self._told(placed, table, loaded, said, number)
-        block = table.blocks[number]
+        block = table.cached(number)
         if block is None:
             tables.lookup_misses += 1
             block = tables.block(table, number, self.fill_cache)
@@ -156,17 +156,17 @@ class _Walk:
         if entry is not None and entry[0] != key:
             entry = None
         if loaded.state != "built":
-            counters.count(loaded.state)
+            tally.count(loaded.state)
             if loaded.patience:
                 loaded.went_without()
         elif entry is not None or self._has_any(table):
-            counters.true_positives += 1
+            tally.true_positives += 1
         else:
-            counters.false_positives += 1
+            tally.false_positives += 1
         return entry
 
-    def _counters(self, placed: PlacedTable, loaded: LoadedFilter) -> Counters:
-        return self.tables.counters(placed, loaded) if self.listener is None else Counters()
+    def _tally(self, placed: PlacedTable, loaded: LoadedFilter) -> Tally:
+        return self.tables.tally(placed, loaded) if self.listener is None else Tally()
 
     def _has_any(self, table: Table) -> bool:
         """Whether the table has the key in a version that is too new for this lookup."""

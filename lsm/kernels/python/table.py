@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsm.disk.footer import Handle
 from lsm.kernels.python.block import Block
+from lsm.kernels.python.cache_item import CacheItem
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -37,7 +38,7 @@ class TableFile:
         return f"<table {self.number}: {self.size} bytes>"
 
 
-class Table:
+class Table(CacheItem):
     """A table with its index, its cached blocks, and its filter once that was loaded.
 
     ``owner`` has it in its cache, and releases it there. Its cached blocks and its filter refer to
@@ -47,19 +48,17 @@ class Table:
 
     __slots__ = (
         "__weakref__",
+        "_blocks",
         "_keys",
         "_ranks",
         "_wrap",
-        "blocks",
         "charge",
         "file",
         "filter",
         "handles",
-        "held",
         "owner",
         "reader",
         "reference",
-        "used",
     )
 
     def __init__(
@@ -74,8 +73,7 @@ class Table:
         self.owner = owner
         self.reference = weakref.ref(self)
         self.filter: LoadedFilter | None = None
-        self.used = False
-        self.held: bool | None = None
+        super().__init__()
         self._wrap = wrap
         self._keys: list[OrderedKey] = []
         self._ranks: list[int] = []
@@ -87,7 +85,7 @@ class Table:
             self._keys.append(key if wrap is None else wrap(key))
             self._ranks.append(rank)
             self.handles.append(handle)
-        self.blocks: list[Block | None] = [None] * len(self.handles)
+        self._blocks: list[Block | None] = [None] * len(self.handles)
         self.charge = _INDEX_OVERHEAD * (len(self.handles) + 4) + long_key_bytes
 
     def bounds(self) -> Iterator[tuple[OrderedKey, int]]:
@@ -119,16 +117,20 @@ class Table:
         place = f"{self.reader.name}: the data block at byte {handle.offset}"
         return Block(self.reader.block(handle), self._wrap, place)
 
+    def cached(self, number: int) -> Block | None:
+        """The data block of this number, if readers find it here."""
+        return self._blocks[number]
+
     def place(self, number: int, block: Block | None) -> None:
         """Let readers find this block under this number, or none."""
-        self.blocks[number] = block
+        self._blocks[number] = block
 
-    def emptied(self) -> tuple[list[Block | None], LoadedFilter | None]:
+    def emptied(self) -> tuple[list[Block], LoadedFilter | None]:
         """The blocks and the filter that readers have found here, and do not find any more."""
-        empty: list[Block | None] = [None] * len(self.blocks)
-        blocks, self.blocks = self.blocks, empty
+        empty: list[Block | None] = [None] * len(self.handles)
+        blocks, self._blocks = self._blocks, empty
         loaded, self.filter = self.filter, None
-        return blocks, loaded
+        return [block for block in blocks if block is not None], loaded
 
     def evict(self) -> None:
         """Leave the table cache, with all its blocks; the last reader's reference closes it."""
