@@ -1,0 +1,113 @@
+"""Memtables: what ``memtable.h`` offers, and the objects around it."""
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "memtable.h" nogil:
+    ctypedef struct lsm_node:
+        uint64_t version
+        uint32_t key_length
+        uint32_t value_length
+
+    ctypedef struct lsm_arena:
+        size_t memory
+
+    ctypedef struct lsm_run:
+        lsm_node **nodes
+        size_t count
+
+    ctypedef struct lsm_memtable:
+        lsm_arena *arena
+        uint64_t seed
+        size_t slot_count
+        size_t added_count
+        size_t added_room
+        size_t promised
+        size_t count
+        lsm_node *last
+
+    ctypedef struct lsm_slot:
+        pass
+
+    ctypedef struct lsm_found:
+        uint64_t version
+        const uint8_t *value
+        uint32_t value_length
+
+    const uint8_t *lsm_node_key(const lsm_node *node)
+    const uint8_t *lsm_node_value(const lsm_node *node)
+    uint64_t lsm_node_size(uint32_t key_length, uint32_t value_length)
+    lsm_node *lsm_node_behind(lsm_node *node)
+    bint lsm_node_precedes(const lsm_node *node, const lsm_node *other)
+
+    uint8_t *lsm_arena_take(lsm_arena *self, size_t size)
+    void lsm_arena_give_back(lsm_arena *self, const uint8_t *place, size_t size)
+    void lsm_arena_free(lsm_arena *self)
+
+    size_t lsm_run_seek(
+        const lsm_run *self, const uint8_t *key, uint32_t length, uint64_t version
+    )
+    size_t lsm_run_seek_behind(
+        const lsm_run *self, const uint8_t *key, uint32_t length, uint64_t version
+    )
+
+    bint lsm_memtable_find(
+        const lsm_memtable *self, const uint8_t *key, uint32_t length, uint64_t version,
+        lsm_found *found,
+    )
+    bint lsm_memtable_promise(lsm_memtable *self, size_t count)
+    void lsm_memtable_link(lsm_memtable *self, lsm_node *first, size_t count)
+    uint8_t *lsm_memtable_write(
+        const lsm_memtable *self, uint8_t *place, const uint8_t *key, uint32_t key_length,
+        const uint8_t *value, uint32_t value_length, uint64_t version,
+    )
+    bint lsm_memtable_order(
+        lsm_memtable *self, const lsm_run **runs, size_t run_count, size_t total, lsm_run *ordered
+    )
+    void lsm_memtable_free(lsm_memtable *self)
+
+
+cdef class Arena:
+    """The memory of all nodes of a memtable; whoever has a node in hand keeps it."""
+
+    cdef lsm_arena c
+
+
+@cython.final
+@cython.no_gc
+cdef class Run:
+    """Nodes in the order of (key, rank), which never change."""
+
+    cdef lsm_run c
+    cdef Arena arena
+
+
+@cython.final
+cdef class Prepared:
+    """The nodes of a batch, one behind the other, that are not in the memtable yet."""
+
+    cdef Memtable memtable
+    cdef Arena arena
+    cdef lsm_node *first
+    cdef lsm_node *last
+    cdef size_t count
+    cdef size_t size         # of the nodes
+    cdef size_t payload      # of their keys and values
+    cdef bint is_added
+
+
+cdef class Memtable:
+    """Entries sorted by key, in memory that Python's collector does not look at."""
+
+    cdef lsm_memtable c
+    cdef Arena arena
+    cdef readonly size_t size
+    cdef public object log
+    cdef tuple _runs
+    cdef object __weakref__
+
+    cdef tuple runs(self)
+    cdef Run whole(self)
+    cdef int order(self, bint whole) except -1

@@ -1,0 +1,465 @@
+# cython: freethreading_compatible=False
+"""Memtables: the entries that were written last, sorted in memory; what they are made of is in
+``memtable.h``.
+
+A thread has the GIL for as long as C changes anything. Python code can come between all the same,
+wherever something is allocated that the garbage collector looks after, since that may run
+finalizers: so nothing of the kind is allocated between looking at the C structure and changing it.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from filters import hashing
+
+
+cdef extern from "Python.h":
+    object PySequence_Fast(object sequence, const char *message)
+    Py_ssize_t PySequence_Fast_GET_SIZE(object sequence)
+    PyObject *PySequence_Fast_GET_ITEM(object sequence, Py_ssize_t index)
+    bint PyTuple_Check(PyObject *item)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *item)
+    PyObject *PyTuple_GET_ITEM(PyObject *item, Py_ssize_t index)
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+
+
+cdef enum:
+    CHUNK = 128
+    # Each run has at least twice as many nodes as the one behind it.
+    MOST_RUNS = 64
+    # What LevelDB's arena takes for an entry besides its key and value: version, lengths, skip list.
+    ENTRY_BYTES = 32
+
+cdef uint64_t MAX_SEQUENCE = (<uint64_t>1 << 56) - 1
+
+
+cdef class Arena:
+    def __dealloc__(self):
+        lsm_arena_free(&self.c)
+
+
+@cython.final
+@cython.no_gc
+cdef class Run:
+    def __dealloc__(self):
+        free(self.c.nodes)
+
+    def __len__(self):
+        return <Py_ssize_t>self.c.count
+
+
+# What they refer to is there until they are deallocated: they need it then.
+@cython.final
+@cython.no_gc_clear
+cdef class Prepared:
+    def __dealloc__(self):
+        if self.memtable is not None and not self.is_added:
+            self.memtable.c.promised -= self.count
+            if self.count:
+                lsm_arena_give_back(&self.arena.c, <uint8_t *>self.first, self.size)
+
+    def __len__(self):
+        return <Py_ssize_t>self.count
+
+
+@cython.no_gc_clear
+cdef class Memtable:
+    """Entries sorted by key, for any number of readers and one writer at a time.
+
+    New entries are sorted when a reader needs the order, many at a time, and the runs that this
+    makes are merged so that each is at least twice as long as the next. Until then, and whatever
+    the order, the versions of a key are found by its hash.
+
+    ``log`` is the one that has the same writes. ``size`` counts as LevelDB does, ``memory`` what
+    is held.
+    """
+
+    def __cinit__(self, comparator, log=None):
+        if comparator.wrap is not None:
+            raise ValueError(
+                f"the order {comparator.name!r} is not that of bytes, and this memtable knows no "
+                "other: take lsm.kernels.python.memtable.Memtable"
+            )
+        self.log = log
+        self.arena = Arena()
+        self._runs = ()
+        self.c.arena = &self.arena.c
+        self.c.seed = hashing.random64()
+
+    def __dealloc__(self):
+        lsm_memtable_free(&self.c)
+
+    @property
+    def count(self):
+        """How many entries there are."""
+        return self.c.count
+
+    @property
+    def memory(self):
+        """The bytes that are held for entries, for finding them, and for their order."""
+        cdef Run run
+        cdef size_t pointers = self.c.added_room
+        for run in self._runs:
+            pointers += run.c.count
+        return (
+            self.arena.c.memory + self.c.slot_count * sizeof(lsm_slot)
+            + pointers * sizeof(lsm_node *)
+        )
+
+    def __bool__(self):
+        return self.c.count != 0
+
+    def apply(self, sequence, operations):
+        """Add the operations of a batch that was replayed from a log."""
+        cdef Prepared prepared = self.prepare(sequence, operations)
+        self.size += prepared.payload + ENTRY_BYTES * prepared.count
+        self.add(prepared)
+
+    def prepare(self, sequence, operations):
+        """The nodes of operations under ascending sequence numbers; a value of None deletes."""
+        cdef Prepared prepared = Prepared.__new__(Prepared)
+        cdef object items = PySequence_Fast(operations, "the operations of a batch are a sequence")
+        cdef uint64_t first = sequence
+        cdef size_t count = <size_t>PySequence_Fast_GET_SIZE(items)
+        # From here on nothing is allocated that the collector looks after.
+        if first > MAX_SEQUENCE or count > MAX_SEQUENCE - first + 1:
+            raise ValueError(
+                f"{count} operations from sequence number {first} on: the last there is is "
+                f"{MAX_SEQUENCE}"
+            )
+        measure(items, count, prepared)
+        if not lsm_memtable_promise(&self.c, count):
+            raise MemoryError(f"there is no memory for {count} more entries of a memtable")
+        prepared.count = count
+        prepared.arena = self.arena
+        if count:
+            prepared.first = <lsm_node *>lsm_arena_take(&self.arena.c, prepared.size)
+            if prepared.first == NULL:
+                self.c.promised -= count
+                raise MemoryError(f"there is no memory for entries of {prepared.size} bytes")
+            write(self, items, first, prepared)
+        prepared.memtable = self
+        return prepared
+
+    def steps(self, Prepared prepared not None):
+        """The steps that add prepared entries; what is added already is not added again."""
+        if prepared.memtable is not self:
+            raise ValueError("these entries were prepared by another memtable, which can add them")
+        return ((self.add, prepared),)
+
+    def add(self, Prepared prepared not None):
+        """Add entries that were prepared here, in one call that cannot fail."""
+        if not prepared.is_added and prepared.memtable is self:
+            prepared.is_added = True
+            lsm_memtable_link(&self.c, prepared.first, prepared.count)
+
+    def has_room(self, size):
+        """Whether it is not larger than this, and its log takes more records."""
+        return self.size <= size and (self.log is None or not self.log.is_torn)
+
+    def ends_with(self, Prepared prepared not None):
+        """Whether these prepared entries are the ones that were added last."""
+        return prepared.count != 0 and prepared.last == self.c.last
+
+    def grow(self, size_t count, size_t size):
+        """Add entries to the size: so many, whose keys and values have so many bytes."""
+        self.size += size + ENTRY_BYTES * count
+
+    def find(self, key, read_rank):
+        """The key's newest version that is visible at a read rank, tombstones included."""
+        cdef lsm_found found
+        cdef uint64_t version
+        if not PyBytes_Check(key):
+            raise TypeError(f"a memtable is asked for a key of bytes, not {type(key).__name__}")
+        if not version_at(read_rank, &version) or PyBytes_GET_SIZE(key) > UINT32_MAX:
+            return None
+        if not lsm_memtable_find(
+            &self.c, bytes_of(<PyObject *>key), <uint32_t>PyBytes_GET_SIZE(key), version, &found
+        ):
+            return None
+        return (
+            key if PyBytes_CheckExact(key) else bytes(key),
+            rank_at(found.version),
+            PyBytes_FromStringAndSize(<const char *>found.value, found.value_length),
+        )
+
+    def ascending(self, start):
+        """Chunks of entries from a key on, or from the first one."""
+        return new_walk(self, start, False)
+
+    def descending(self, start):
+        """Chunks of entries up to a key, or to the last one; the last chunk first."""
+        return new_walk(self, start, True)
+
+    def entries(self):
+        """All entries, in the order of (key, rank)."""
+        cdef Run run = self.whole()
+        cdef size_t i
+        return [entry_of(run.c.nodes[i]) for i in range(run.c.count)]
+
+    cdef tuple runs(self):
+        """All entries as sorted runs, the longest first."""
+        self.order(False)
+        return self._runs
+
+    cdef Run whole(self):
+        """All entries as one sorted run."""
+        self.order(True)
+        return self._runs[0] if self._runs else Run.__new__(Run)
+
+    cdef int order(self, bint whole) except -1:
+        """Bring the runs up to date; into one, if it is ``whole``."""
+        cdef tuple before, after
+        cdef Run run
+        cdef size_t added, kept, total
+        while self.c.added_count or (whole and len(self._runs) > 1):
+            before, added = self._runs, self.c.added_count
+            kept, total = len(before), added
+            while kept and (whole or (<Run>before[kept - 1]).c.count / 2 < total):
+                kept -= 1
+                total += (<Run>before[kept]).c.count
+            run = Run.__new__(Run)
+            run.arena = self.arena
+            after = (*before[:kept], run)
+            if self._runs is before and self.c.added_count == added:  # no finalizer has come
+                merge(self, before, kept, total, run)
+                self._runs = after
+        return 0
+
+
+cdef int merge(Memtable self, tuple runs, size_t kept, size_t total, Run merged) except -1:
+    """Make one run of what was added and of the runs that are not kept."""
+    cdef const lsm_run *tail[MOST_RUNS]
+    cdef size_t i, count = <size_t>len(runs) - kept
+    for i in range(count):
+        tail[i] = &(<Run>runs[kept + i]).c
+    if not lsm_memtable_order(&self.c, tail, count, total, &merged.c):
+        raise MemoryError(f"there is no memory to sort {total} entries of a memtable")
+    return 0
+
+
+# ---- Batches ----
+
+
+cdef int measure(object items, size_t count, Prepared prepared) except -1:
+    """Check the operations of a batch, and how many bytes their nodes and they themselves have."""
+    cdef uint64_t size = 0, payload = 0
+    cdef uint32_t key_length, value_length
+    cdef PyObject *item
+    cdef PyObject *value
+    cdef size_t i
+    for i in range(count):
+        item = PySequence_Fast_GET_ITEM(items, <Py_ssize_t>i)
+        if not PyTuple_Check(item) or PyTuple_GET_SIZE(item) != 2:
+            raise TypeError(f"operation {i} of a batch is no pair of a key and a value")
+        value = PyTuple_GET_ITEM(item, 1)
+        key_length = length_of(PyTuple_GET_ITEM(item, 0), "key", i)
+        value_length = 0 if value == <PyObject *>None else length_of(value, "value", i)
+        size += lsm_node_size(key_length, value_length)
+        payload += <uint64_t>key_length + value_length
+        if size > <uint64_t>1 << 62:  # the same bytes, again and again
+            raise MemoryError("the operations of a batch have more than 2^62 bytes")
+    prepared.size = <size_t>size
+    prepared.payload = <size_t>payload
+    return 0
+
+
+cdef uint32_t length_of(PyObject *field, str name, size_t index) except? 0:
+    """The length of a key or a value, which is bytes."""
+    if not PyBytes_Check(<object>field):
+        raise TypeError(
+            f"the {name} of operation {index} of a batch is {type(<object>field).__name__}, and a "
+            "memtable takes bytes"
+        )
+    if PyBytes_GET_SIZE(<object>field) > UINT32_MAX:
+        raise ValueError(
+            f"the {name} of operation {index} of a batch has {PyBytes_GET_SIZE(<object>field)} "
+            f"bytes: a memtable takes up to {UINT32_MAX}"
+        )
+    return <uint32_t>PyBytes_GET_SIZE(<object>field)
+
+
+cdef void write(Memtable self, object items, uint64_t sequence, Prepared prepared) noexcept:
+    """Write down the nodes of operations that were measured."""
+    cdef uint8_t *place = <uint8_t *>prepared.first
+    cdef PyObject *item
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef uint64_t version
+    cdef size_t i
+    for i in range(prepared.count):
+        item = PySequence_Fast_GET_ITEM(items, <Py_ssize_t>i)
+        key, value = PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1)
+        version = (sequence + i) << 8
+        prepared.last = <lsm_node *>place
+        if value == <PyObject *>None:
+            place = lsm_memtable_write(&self.c, place, bytes_of(key), size_of(key), NULL, 0, version)
+        else:
+            place = lsm_memtable_write(
+                &self.c, place, bytes_of(key), size_of(key), bytes_of(value), size_of(value),
+                version | 1,
+            )
+
+
+cdef inline const uint8_t *bytes_of(PyObject *field) noexcept:
+    return <const uint8_t *>PyBytes_AS_STRING(<object>field)
+
+
+cdef inline uint32_t size_of(PyObject *field) noexcept:
+    return <uint32_t>PyBytes_GET_SIZE(<object>field)
+
+
+# ---- Entries ----
+
+
+cdef inline object rank_at(uint64_t version):
+    """The rank of a version: minus that number."""
+    if version >> 63:
+        return -<object>version
+    return -<long long>version
+
+
+cdef inline bint version_at(object rank, uint64_t *version) except -1:
+    """The version of a rank; False if all versions come before it."""
+    cdef int overflow
+    cdef long long number = PyLong_AsLongLongAndOverflow(rank, &overflow)
+    if overflow == 0:
+        version[0] = <uint64_t>0 - <uint64_t>number
+        return number <= 0
+    rank = -rank
+    version[0] = min(rank, <uint64_t>-1) if overflow < 0 else 0
+    return overflow < 0
+
+
+cdef inline tuple entry_of(const lsm_node *node):
+    return (
+        PyBytes_FromStringAndSize(<const char *>lsm_node_key(node), node.key_length),
+        rank_at(node.version),
+        PyBytes_FromStringAndSize(<const char *>lsm_node_value(node), node.value_length),
+    )
+
+
+# ---- Walks ----
+
+
+@cython.final
+cdef class Walk:
+    """Chunks of entries one way; what was added since the last chunk may be among them."""
+
+    cdef Memtable memtable
+    cdef bytes start
+    cdef bint is_descending
+    cdef bint is_over
+    # The node that the last chunk went up to, or down to.
+    cdef const lsm_node *last
+
+    def __init__(self):
+        raise TypeError("a walk through a memtable comes from its ascending() or descending()")
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef const lsm_node *nodes[CHUNK]
+        cdef tuple runs
+        cdef size_t i, count = 0
+        if not self.is_over:
+            runs = self.memtable.runs()
+            if self.is_descending:
+                count = self.collect_down(runs, nodes)
+            else:
+                count = self.collect_up(runs, nodes)
+        if count == 0:
+            self.is_over = True
+            raise StopIteration
+        if self.is_descending:
+            chunk = [entry_of(nodes[CHUNK - count + i]) for i in range(count)]
+            self.last = nodes[CHUNK - count]
+        else:
+            chunk = [entry_of(nodes[i]) for i in range(count)]
+            self.last = nodes[count - 1]
+        return chunk
+
+    cdef size_t collect_up(self, tuple runs, const lsm_node **nodes) noexcept:
+        """Fill a chunk with the nodes that come next; how many there are."""
+        cdef size_t at[MOST_RUNS]
+        cdef size_t i, count, best, run_count = <size_t>len(runs)
+        cdef const lsm_node *node
+        cdef lsm_run *run
+        for i in range(run_count):
+            at[i] = self.place_up(&(<Run>runs[i]).c)
+        for count in range(CHUNK):
+            node = NULL
+            for i in range(run_count):
+                run = &(<Run>runs[i]).c
+                if at[i] < run.count and (
+                    node == NULL or lsm_node_precedes(run.nodes[at[i]], node)
+                ):
+                    node, best = run.nodes[at[i]], i
+            if node == NULL:
+                return count
+            nodes[count] = node
+            at[best] += 1
+        return CHUNK
+
+    cdef size_t collect_down(self, tuple runs, const lsm_node **nodes) noexcept:
+        """Fill a chunk from its end with the nodes that come next; how many there are."""
+        cdef size_t at[MOST_RUNS]
+        cdef size_t i, count, best, run_count = <size_t>len(runs)
+        cdef const lsm_node *node
+        cdef lsm_run *run
+        for i in range(run_count):
+            at[i] = self.place_down(&(<Run>runs[i]).c)
+        for count in range(CHUNK):
+            node = NULL
+            for i in range(run_count):
+                run = &(<Run>runs[i]).c
+                if at[i] > 0 and (
+                    node == NULL or lsm_node_precedes(node, run.nodes[at[i] - 1])
+                ):
+                    node, best = run.nodes[at[i] - 1], i
+            if node == NULL:
+                return count
+            nodes[CHUNK - 1 - count] = node
+            at[best] -= 1
+        return CHUNK
+
+    cdef size_t place_up(self, const lsm_run *run) noexcept:
+        """The index of the first node of a run that comes next."""
+        cdef const lsm_node *last = self.last
+        if last != NULL:
+            return lsm_run_seek_behind(run, lsm_node_key(last), last.key_length, last.version)
+        if self.start is None:
+            return 0
+        return lsm_run_seek(
+            run, bytes_of(<PyObject *>self.start), size_of(<PyObject *>self.start), <uint64_t>-1
+        )
+
+    cdef size_t place_down(self, const lsm_run *run) noexcept:
+        """The index behind the last node of a run that comes next."""
+        cdef const lsm_node *last = self.last
+        if last != NULL:
+            return lsm_run_seek(run, lsm_node_key(last), last.key_length, last.version)
+        if self.start is None:
+            return run.count
+        return lsm_run_seek_behind(
+            run, bytes_of(<PyObject *>self.start), size_of(<PyObject *>self.start), 0
+        )
+
+
+cdef Walk new_walk(Memtable memtable, bytes start, bint is_descending):
+    """A walk from a key on or up to one; through all, if it is None."""
+    if start is not None and PyBytes_GET_SIZE(start) > UINT32_MAX:
+        raise ValueError(
+            f"a key of {PyBytes_GET_SIZE(start)} bytes to start from: a memtable has keys of up to "
+            f"{UINT32_MAX}"
+        )
+    cdef Walk walk = Walk.__new__(Walk)
+    walk.memtable = memtable
+    walk.start = start
+    walk.is_descending = is_descending
+    return walk
