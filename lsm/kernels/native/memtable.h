@@ -70,88 +70,91 @@ LSM_APART int lsm_node_precedes(const lsm_node *node, const lsm_node *other) {
 
 /* ---- The arena ---- */
 
-#define LSM_FIRST_BLOCK ((size_t)1 << 14)
-#define LSM_LAST_BLOCK ((size_t)1 << 20)
+#define LSM_FIRST_CHUNK ((size_t)1 << 14)
+#define LSM_LAST_CHUNK ((size_t)1 << 20)
 
-typedef struct lsm_block {
-    struct lsm_block *below;
+typedef struct lsm_chunk {
+    struct lsm_chunk *below;
     size_t size; /* of the bytes behind this header */
     size_t used;
-} lsm_block;
+} lsm_chunk;
 
-/* Blocks that bytes are taken from, those of the top one first; each twice as large as the last. */
+/* Chunks that bytes are taken from, those of the top one first; each twice as large as the last. */
 typedef struct lsm_arena {
-    lsm_block *top;
+    lsm_chunk *top;
     size_t next_size;
-    size_t memory; /* of all blocks */
+    size_t memory; /* of all chunks */
 } lsm_arena;
 
-LSM_INLINE uint8_t *lsm_block_bytes(lsm_block *block) {
-    return (uint8_t *)(block + 1);
+LSM_INLINE uint8_t *lsm_chunk_bytes(lsm_chunk *chunk) {
+    return (uint8_t *)(chunk + 1);
 }
 
-/* A new block; one that is asked for a large part of its bytes is for these alone. */
+/* A new chunk; one that is asked for a large part of its bytes is for these alone. */
 LSM_APART uint8_t *lsm_arena_take_new(lsm_arena *self, size_t size) {
-    size_t shared = self->next_size ? self->next_size : LSM_FIRST_BLOCK;
+    size_t shared = self->next_size ? self->next_size : LSM_FIRST_CHUNK;
     int is_alone = size > shared / 4;
     size_t whole = is_alone ? size : shared;
-    if (whole > SIZE_MAX - sizeof(lsm_block)) {
+    if (whole > SIZE_MAX - sizeof(lsm_chunk)) {
         return NULL;
     }
-    lsm_block *block = (lsm_block *)malloc(sizeof(lsm_block) + whole);
-    if (block == NULL) {
+    lsm_chunk *chunk = (lsm_chunk *)malloc(sizeof(lsm_chunk) + whole);
+    if (chunk == NULL) {
         return NULL;
     }
-    block->size = whole;
-    block->used = size;
-    self->memory += sizeof(lsm_block) + whole;
+    chunk->size = whole;
+    chunk->used = size;
+    self->memory += sizeof(lsm_chunk) + whole;
     if (is_alone && self->top != NULL) {
-        block->below = self->top->below; /* the top one has room that others can use */
-        self->top->below = block;
-        return lsm_block_bytes(block);
+        chunk->below = self->top->below; /* the top one has room that others can use */
+        self->top->below = chunk;
+        return lsm_chunk_bytes(chunk);
     }
-    block->below = self->top;
-    self->top = block;
+    chunk->below = self->top;
+    self->top = chunk;
     if (!is_alone) {
-        self->next_size = shared < LSM_LAST_BLOCK ? 2 * shared : shared;
+        self->next_size = shared < LSM_LAST_CHUNK ? 2 * shared : shared;
     }
-    return lsm_block_bytes(block);
+    return lsm_chunk_bytes(chunk);
 }
 
 /* So many bytes, a multiple of 8, in one piece; NULL where there are none. */
 LSM_INLINE uint8_t *lsm_arena_take(lsm_arena *self, size_t size) {
-    lsm_block *top = self->top;
+    lsm_chunk *top = self->top;
     if (top == NULL || size > top->size - top->used) {
         return lsm_arena_take_new(self, size);
     }
-    uint8_t *bytes = lsm_block_bytes(top) + top->used;
+    uint8_t *bytes = lsm_chunk_bytes(top) + top->used;
     top->used += size;
     return bytes;
 }
 
-/* Gives bytes back that were taken in one piece. Unless they are their block's last, they are lost
+/* Gives bytes back that were taken in one piece. Unless they are their chunk's last, they are lost
  * to the arena until its end. */
 static void lsm_arena_give_back(lsm_arena *self, const uint8_t *bytes, size_t size) {
-    for (lsm_block **at = &self->top; *at != NULL; at = &(*at)->below) {
-        lsm_block *block = *at;
-        if (lsm_block_bytes(block) + block->used != bytes + size || block->used < size) {
+    for (lsm_chunk **at = &self->top; *at != NULL; at = &(*at)->below) {
+        lsm_chunk *chunk = *at;
+        if (lsm_chunk_bytes(chunk) + chunk->used != bytes + size || chunk->used < size) {
             continue;
         }
-        block->used -= size;
-        if (block->used == 0) {
-            *at = block->below;
-            self->memory -= sizeof(lsm_block) + block->size;
-            free(block);
+        chunk->used -= size;
+        if (chunk->used == 0) {
+            *at = chunk->below;
+            if (2 * chunk->size == self->next_size) {
+                self->next_size = chunk->size;
+            }
+            self->memory -= sizeof(lsm_chunk) + chunk->size;
+            free(chunk);
         }
         return;
     }
 }
 
 static void lsm_arena_free(lsm_arena *self) {
-    for (lsm_block *block = self->top; block != NULL;) {
-        lsm_block *below = block->below;
-        free(block);
-        block = below;
+    for (lsm_chunk *chunk = self->top; chunk != NULL;) {
+        lsm_chunk *below = chunk->below;
+        free(chunk);
+        chunk = below;
     }
     memset(self, 0, sizeof(*self));
 }
@@ -265,9 +268,16 @@ static void lsm_insert(lsm_sortable *items, size_t count) {
     }
 }
 
-/* Sort; the scratch is as long. Takes linear time for what is sorted already. */
+/* Sort; the scratch is as long. Keys are often written in order, which costs one look at each. */
 static void lsm_sort(lsm_sortable *items, lsm_sortable *scratch, size_t count) {
     lsm_sortable *from = items, *to = scratch;
+    size_t sorted = 1;
+    while (sorted < count && !lsm_sortable_precedes(&items[sorted], &items[sorted - 1])) {
+        sorted++;
+    }
+    if (sorted >= count) {
+        return;
+    }
     for (size_t start = 0; start < count; start += LSM_FEW) {
         lsm_insert(items + start, count - start < LSM_FEW ? count - start : LSM_FEW);
     }
@@ -491,7 +501,8 @@ static void lsm_memtable_link(lsm_memtable *self, lsm_node *first, size_t count)
     self->promised -= count;
 }
 
-/* Writes a node down; the one behind it goes where this points to. */
+/* Writes a node down; the one behind it goes where this points to. What linking will look at is
+ * fetched meanwhile. */
 LSM_INLINE uint8_t *lsm_memtable_write(const lsm_memtable *self, uint8_t *place,
                                        const uint8_t *key, uint32_t key_length,
                                        const uint8_t *value, uint32_t value_length,
@@ -503,6 +514,7 @@ LSM_INLINE uint8_t *lsm_memtable_write(const lsm_memtable *self, uint8_t *place,
     node->value_length = value_length;
     node->hash = lsm_memtable_hash(self, key, key_length);
     node->depth = 0;
+    lsm_prefetch(&self->slots[node->hash & (self->slot_count - 1)]);
     memcpy(place + sizeof(lsm_node), key, key_length);
     if (value_length) {
         memcpy(place + sizeof(lsm_node) + key_length, value, value_length);

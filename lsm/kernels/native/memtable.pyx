@@ -16,6 +16,8 @@ from libc.stdlib cimport free
 
 from filters import hashing
 
+from lsm.kernels.native.version cimport rank_of, version_of
+
 
 cdef extern from "Python.h":
     object PySequence_Fast(object sequence, const char *message)
@@ -24,7 +26,6 @@ cdef extern from "Python.h":
     bint PyTuple_Check(PyObject *item)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *item)
     PyObject *PyTuple_GET_ITEM(PyObject *item, Py_ssize_t index)
-    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
 
 cdef enum:
@@ -175,7 +176,7 @@ cdef class Memtable:
         cdef uint64_t version
         if not PyBytes_Check(key):
             raise TypeError(f"a memtable is asked for a key of bytes, not {type(key).__name__}")
-        if not version_at(read_rank, &version) or PyBytes_GET_SIZE(key) > UINT32_MAX:
+        if not version_of(read_rank, &version) or PyBytes_GET_SIZE(key) > UINT32_MAX:
             return None
         if not lsm_memtable_find(
             &self.c, bytes_of(<PyObject *>key), <uint32_t>PyBytes_GET_SIZE(key), version, &found
@@ -183,7 +184,7 @@ cdef class Memtable:
             return None
         return (
             key if PyBytes_CheckExact(key) else bytes(key),
-            rank_at(found.version),
+            rank_of(found.version),
             PyBytes_FromStringAndSize(<const char *>found.value, found.value_length),
         )
 
@@ -316,29 +317,10 @@ cdef inline uint32_t size_of(PyObject *field) noexcept:
 # ---- Entries ----
 
 
-cdef inline object rank_at(uint64_t version):
-    """The rank of a version: minus that number."""
-    if version >> 63:
-        return -<object>version
-    return -<long long>version
-
-
-cdef inline bint version_at(object rank, uint64_t *version) except -1:
-    """The version of a rank; False if all versions come before it."""
-    cdef int overflow
-    cdef long long number = PyLong_AsLongLongAndOverflow(rank, &overflow)
-    if overflow == 0:
-        version[0] = <uint64_t>0 - <uint64_t>number
-        return number <= 0
-    rank = -rank
-    version[0] = min(rank, <uint64_t>-1) if overflow < 0 else 0
-    return overflow < 0
-
-
 cdef inline tuple entry_of(const lsm_node *node):
     return (
         PyBytes_FromStringAndSize(<const char *>lsm_node_key(node), node.key_length),
-        rank_at(node.version),
+        rank_of(node.version),
         PyBytes_FromStringAndSize(<const char *>lsm_node_value(node), node.value_length),
     )
 
