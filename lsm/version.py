@@ -16,8 +16,7 @@ from lsm.options import LEVELS
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
-    from lsm.kernels.python.table import TableFile
-    from lsm.kernels.python.tally import Tally
+    from lsm.kernels import TableFile, Tally
 
 
 @attrs.define(eq=False)
@@ -84,7 +83,7 @@ class Version:
     ascend. Two neighbours may share a user key, if the first has its newer versions.
     """
 
-    __slots__ = ("__weakref__", "levels", "sorted_levels")
+    __slots__ = ("__weakref__", "levels", "search", "sorted_levels")
 
     def __init__(self, levels: Sequence[Iterable[PlacedTable]]):
         newest_first = sorted(levels[0], key=lambda table: table.number, reverse=True)
@@ -93,6 +92,8 @@ class Version:
             tuple(newest_first),
             *map(tuple, below),
         )
+        # What a compiled kernel searches the levels by, which it makes of them once.
+        self.search: Any = None
         # For lookups: the levels that have tables, with the upper bounds to bisect.
         self.sorted_levels: list[tuple[tuple[PlacedTable, ...], list[OrderedKey]]] = [
             (tables, [table.high for table in tables]) for tables in self.levels[1:] if tables

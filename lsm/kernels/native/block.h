@@ -12,11 +12,10 @@
 #define LSM_BLOCK_H
 
 #include "allocation.h"
+#include "key_words.h"
 #include "simd.h"
-#include "wide.h"
 
 #define LSM_VERSION_BYTES 8u
-#define LSM_WORD_BYTES 8u
 #define LSM_RESTART_BYTES 4u
 #define LSM_LEAST_LENGTHS 3u                                     /* bytes of three lengths */
 #define LSM_LEAST_ENTRY (LSM_LEAST_LENGTHS + LSM_VERSION_BYTES)  /* of an entry at a restart */
@@ -58,64 +57,6 @@ typedef struct lsm_lengths {
     uint32_t shared, unshared, value_length;
     const uint8_t *key;
 } lsm_lengths;
-
-/* -------------------------------------------------------------------------- bytes as numbers */
-
-LSM_INLINE uint64_t lsm_load64_big(const uint8_t *from) {
-    return lsm_swap64(lsm_load64(from));
-}
-
-/* The first eight bytes as a number, zero-padded where there are less. */
-LSM_INLINE uint64_t lsm_word(const uint8_t *from, size_t length) {
-    if (length >= LSM_WORD_BYTES) {
-        return lsm_load64_big(from);
-    }
-    if (length >= 4) {
-        uint64_t high = lsm_swap64(lsm_load32(from));
-        return high | lsm_swap64(lsm_load32(from + length - 4)) >> 32 << (64 - 8 * length);
-    }
-    if (length == 0) {
-        return 0;
-    }
-    return (uint64_t)from[0] << 56 | (uint64_t)from[length / 2] << (56 - 8 * (length / 2)) |
-           (uint64_t)from[length - 1] << (64 - 8 * length);
-}
-
-/* A mask of a word's first bytes. */
-LSM_INLINE uint64_t lsm_first_bytes(uint32_t count) {
-    return count >= LSM_WORD_BYTES ? ~0ull : ~(~0ull >> 8 * count);
-}
-
-/* Below, above or equal to zero, as memcmp() has it, without a call. */
-LSM_INLINE int lsm_order(const uint8_t *one, const uint8_t *other, size_t length) {
-    for (;;) {
-        uint64_t a = lsm_word(one, length), b = lsm_word(other, length);
-        if (a != b) {
-            return a < b ? -1 : 1;
-        }
-        if (length <= LSM_WORD_BYTES) {
-            return 0;
-        }
-        one += LSM_WORD_BYTES;
-        other += LSM_WORD_BYTES;
-        length -= LSM_WORD_BYTES;
-    }
-}
-
-/* How many bytes are the same from the first on. */
-LSM_INLINE uint32_t lsm_alike(const uint8_t *one, const uint8_t *other, uint32_t length) {
-    uint32_t at = 0;
-    for (; length - at >= LSM_WORD_BYTES; at += LSM_WORD_BYTES) {
-        uint64_t difference = lsm_load64(one + at) ^ lsm_load64(other + at);
-        if (difference) {
-            return at + (uint32_t)lsm_trailing_zeros(difference) / 8;
-        }
-    }
-    while (at < length && one[at] == other[at]) {
-        at++;
-    }
-    return at;
-}
 
 /* ------------------------------------------------------------------------------- one entry */
 

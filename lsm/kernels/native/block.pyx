@@ -2,12 +2,12 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.long cimport PyLong_AsLongLongAndOverflow
-from libc.stdint cimport INT64_MAX, UINT32_MAX, UINT64_MAX, int64_t
+from libc.stdint cimport UINT32_MAX, UINT64_MAX, int64_t
 from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
 from filters.kernels.native.wide cimport lsm_store64
+from lsm.kernels.native.version cimport rank_of, version_of
 
 from sys import getsizeof
 
@@ -52,14 +52,14 @@ cdef class Block:
     def evict(self):
         """Be found in the table no more; the next lookup reads it again."""
         table = None if self.owner is None else self.owner()
-        if table is not None and table.blocks[self.number] is self:
+        if table is not None and table.cached(self.number) is self:
             table.place(self.number, None)
 
     def find(self, bytes key not None, rank):
         """The first entry from (key, rank) on, or None if the block has none."""
         cdef uint64_t version = UINT64_MAX
         cdef int same = 0
-        cdef bint is_behind = parse_rank(rank, &version)
+        cdef bint is_behind = not version_of(rank, &version)
         cdef uint32_t index = seek_behind(self, key) if is_behind else seek(self, key, version, &same)
         if index == self.c.count:
             return None
@@ -100,29 +100,6 @@ cdef object refused(Block block, int refusal, uint32_t malformed):
             f"{end} bytes of entries"
         )
     return CorruptionError(f"{block.place}: {what}; {ADVICE}")
-
-
-cdef bint parse_rank(rank, uint64_t *version) except -1:
-    """The version of a rank, or the highest there is; True if the rank is behind all versions."""
-    cdef int overflow = 0
-    cdef long long number = PyLong_AsLongLongAndOverflow(rank, &overflow)
-    if number > 0 or overflow > 0:
-        return True
-    if overflow < 0:
-        version[0] = <uint64_t>min(-rank, UINT64_MAX)
-    else:
-        version[0] = 0 - <uint64_t>number
-    return False
-
-
-cdef object rank_of(uint64_t version):
-    if version <= <uint64_t>INT64_MAX:
-        return -<long long>version
-    return -version_object(version)
-
-
-cdef object version_object(uint64_t version):
-    return version
 
 
 cdef uint32_t seek(Block block, bytes key, uint64_t version, int *same) except? 0xFFFFFFFF:

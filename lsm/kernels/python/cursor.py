@@ -63,7 +63,7 @@ class Source:
         for placed in run:
             table = self.tables.opened(placed.file)
             first = 0 if start is None else table.block_for(start, NEWEST)
-            for number in range(first, len(table.handles)):
+            for number in range(first, table.block_count):
                 block = self.tables.block(table, number, self.fill_cache)
                 yield from block.pieces() if start is None else block.pieces_from(start)
                 start = None
@@ -74,7 +74,7 @@ class Source:
         """Chunks of the entries of a run of tables, up to a key, the last chunk first."""
         for placed in reversed(run):
             table = self.tables.opened(placed.file)
-            last = len(table.handles) - 1
+            last = table.block_count - 1
             if start is not None:
                 last = min(last, table.block_for(start, 0))
             for number in range(last, -1, -1):

@@ -63,7 +63,7 @@ def find(
             listener.memtable(number, None if entry is None else entry[1])
         if entry is not None:
             return entry[2] if entry[1] & 1 else None
-    walk = _Walk(tables, user_key, key, read_rank, fill_cache, listener)
+    walk = Walk(tables, user_key, key, read_rank, fill_cache, listener)
     for placed in candidates(view.version, key):
         entry = walk.find_in(placed)
         if entry is not None:
@@ -84,7 +84,7 @@ def candidates(version: Version, key: OrderedKey) -> Iterator[PlacedTable]:
             at += 1
 
 
-class _Walk:
+class Walk:
     """A lookup on its way through tables: of each the filter, then the index, then a block."""
 
     __slots__ = ("fill_cache", "key", "listener", "read_rank", "tables", "user_key")
@@ -107,7 +107,7 @@ class _Walk:
 
     def find_in(self, placed: PlacedTable) -> Entry | None:
         """The newest version in one table that is visible at the read rank."""
-        tables, key, listener = self.tables, self.key, self.listener
+        tables = self.tables
         table = placed.file.opened
         if table is None:
             table = tables.open(placed.file)
@@ -115,6 +115,11 @@ class _Walk:
         loaded = table.filter
         if loaded is None:
             loaded = tables.load_filter(table)
+        return self.find_beneath(placed, table, loaded)
+
+    def find_beneath(self, placed: PlacedTable, table: Table, loaded: LoadedFilter) -> Entry | None:
+        """The same, where the table is open and its filter loaded."""
+        tables, key, listener = self.tables, self.key, self.listener
         loaded.used = True
         tally = placed.tally or self._tally(placed, loaded)
         number: int | None = None
@@ -123,8 +128,8 @@ class _Walk:
         try:
             if loaded.windows is not None:
                 number = table.block_for(key, self.read_rank)
-                if number < len(table.handles):
-                    reader = loaded.windows.at(table.handles[number].offset)
+                if number < table.block_count:
+                    reader = loaded.windows.at(table.offset(number))
             if reader is not None:
                 said = reader.might_contain(self.user_key) is not False  # all else is "maybe"
         except BaseException as error:
@@ -138,7 +143,7 @@ class _Walk:
             return None
         if number is None:
             number = table.block_for(key, self.read_rank)
-        if number == len(table.handles):  # the table ends in newer versions of this very key
+        if number == table.block_count:  # the table ends in newer versions of this very key
             if listener is not None:
                 listener.table(placed, loaded, said, None, None)
             elif loaded.reader is not None and loaded.state == "built":

@@ -88,6 +88,15 @@ class Table(CacheItem):
         self._blocks: list[Block | None] = [None] * len(self.handles)
         self.charge = _INDEX_OVERHEAD * (len(self.handles) + 4) + long_key_bytes
 
+    @property
+    def block_count(self) -> int:
+        """How many data blocks there are."""
+        return len(self.handles)
+
+    def offset(self, number: int) -> int:
+        """Where in the file a data block begins."""
+        return self.handles[number].offset
+
     def bounds(self) -> Iterator[tuple[OrderedKey, int]]:
         """Of each block a position, key and rank, that nothing in it is behind."""
         return zip(self._keys, self._ranks, strict=True)
@@ -141,16 +150,21 @@ class Table(CacheItem):
 
         For whoever writes them anew: what is out of order there would be so for good.
         """
-        before: Entry | None = None
-        for number in range(len(self.handles)):
-            for piece in self.read(number).pieces():
-                if not _ascends(before, piece):
-                    raise self.reader.damaged(
-                        f"the data block at byte {self.handles[number].offset}: its keys do not "
-                        "ascend, or do not follow those of the block before"
-                    )
-                before = piece[-1]
-                yield piece
+        return pieces(self)
+
+
+def pieces(table: Table) -> Iterator[list[Entry]]:
+    """The pieces of all blocks, each of which is read when it is its turn, and checked."""
+    before: Entry | None = None
+    for number, handle in enumerate(table.handles):
+        for piece in table.read(number).pieces():
+            if not _ascends(before, piece):
+                raise table.reader.damaged(
+                    f"the data block at byte {handle.offset}: its keys do not "
+                    "ascend, or do not follow those of the block before"
+                )
+            before = piece[-1]
+            yield piece
 
 
 def _ascends(before: Entry | None, entries: list[Entry]) -> bool:

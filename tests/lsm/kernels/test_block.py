@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import struct
-import sys
 from bisect import bisect_left
 from collections.abc import Iterator
 from importlib import import_module
@@ -18,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.disk.keys import NEWEST, PUT, Entry, rank_of
+from lsm.disk.keys import NEWEST, Entry
 from lsm.errors import CorruptionError
 from lsm.kernels.python import block as readable
 from lsm.kernels.python.block_builder import BlockBuilder
-from tests.effort import by_effort, examples
+from tests.effort import examples
 
 HAS_NATIVE = find_spec("lsm.kernels.native.block") is not None
 MOST = 2**64 - 1

@@ -1,0 +1,1 @@
+from lsm.kernels.python import *  # noqa: F403 - the same nouns, listed there

@@ -1,0 +1,49 @@
+"""A loaded filter as a lookup asks it: through its C door, or in Python."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from filters.kernels.native.base cimport lsm_probe_v1
+from lsm.kernels.native.cache_item cimport CacheItem
+
+
+cdef enum:
+    UNDECIDED                 # nobody has asked it yet
+    SILENT                    # it has no say
+    BY_DIGEST                 # in C, with a digest that other filters can share
+    BY_KEY                    # in C, with the key
+    IN_PYTHON
+
+
+# A key on its way through filters, with the digest that was taken of it last.
+ctypedef struct lsm_question:
+    const uint8_t *key
+    uint32_t length
+    uint32_t kind
+    bint has_digest
+    uint64_t seed
+    uint64_t digest
+
+
+cdef class FilterDoor(CacheItem):
+    cdef int manner
+    cdef const lsm_probe_v1 *probe
+    cdef object _capsule
+
+    cdef int decide(self) except -1
+
+
+cdef inline bint denies(FilterDoor door, lsm_question *question) noexcept:
+    """Whether a filter with a door in C says no."""
+    cdef const lsm_probe_v1 *probe = door.probe
+    if door.manner == BY_KEY:
+        return not probe.probe(probe.self, <const char *>question.key, question.length)
+    if (
+        not question.has_digest
+        or question.kind != probe.digest_kind
+        or question.seed != probe.digest_seed
+    ):
+        take_digest(probe, question)
+    return not probe.probe_digest(probe.self, question.digest)
+
+
+cdef void take_digest(const lsm_probe_v1 *probe, lsm_question *question) noexcept

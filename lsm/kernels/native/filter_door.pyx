@@ -1,0 +1,57 @@
+"""A loaded filter as a lookup asks it: through its C door, or in Python.
+
+All filters of a database hash keys under one seed, so that a lookup takes one digest and asks the
+filters of all levels with it.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+
+from filters.kernels.native.hashing cimport (
+    LSM_DIGEST_CASSANDRA, LSM_DIGEST_XXH3_64, lsm_digest, lsm_digest_of, lsm_xxh3_64
+)
+
+
+cdef const char *CAPSULE = "lsm.probe.v1"
+
+
+cdef class FilterDoor(CacheItem):
+    """The base of a loaded filter, whose ``reader`` or ``windows`` have the say, or neither."""
+
+    cdef int decide(self) except -1:
+        """Find out how the filter is asked; of another's filter the door is checked."""
+        cdef const lsm_probe_v1 *probe
+        reader = self.reader
+        if self.windows is not None:
+            self.manner = IN_PYTHON
+        elif reader is None:
+            self.manner = SILENT
+        else:
+            # Of its class: what stands in for a filter has not got its door.
+            offer = getattr(type(reader), "__lsm_probe__", None)
+            capsule = None if offer is None else offer(reader)
+            self.manner = IN_PYTHON
+            if PyCapsule_IsValid(capsule, CAPSULE):
+                probe = <const lsm_probe_v1 *>PyCapsule_GetPointer(capsule, CAPSULE)
+                if (
+                    probe.struct_size >= sizeof(lsm_probe_v1)
+                    and probe.probe != NULL
+                    and probe.probe_digest != NULL
+                ):
+                    self._capsule = capsule
+                    self.probe = probe
+                    self.manner = BY_DIGEST if probe.digest_kind < LSM_DIGEST_CASSANDRA else BY_KEY
+        return 0
+
+
+cdef void take_digest(const lsm_probe_v1 *probe, lsm_question *question) noexcept:
+    """Hash the key as a filter wants it."""
+    question.kind = probe.digest_kind
+    question.seed = probe.digest_seed
+    question.has_digest = True
+    if probe.digest_kind == LSM_DIGEST_XXH3_64:
+        question.digest = lsm_xxh3_64(question.key, question.length, probe.digest_seed)
+    else:
+        lsm_digest_of(
+            <lsm_digest>probe.digest_kind, probe.digest_seed, question.key, question.length,
+            &question.digest,
+        )

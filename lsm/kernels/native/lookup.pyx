@@ -1,0 +1,240 @@
+"""One key's newest version: memtables first, then each level's candidate table, newest first.
+
+What is not in memory the walk asks of ``tables``, a table cache: it opens tables, loads filters and
+reads blocks, has the tallies, and says how to go on without a filter that raised. Any of these may
+run other lookups, and change what is cached: so of what it has seen before the walk keeps objects,
+no pointers.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.ref cimport PyObject
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from filters.kernels.native cimport simd
+from lsm.kernels.native.block cimport Block, lsm_block_entry, lsm_block_seek, lsm_entry
+from lsm.kernels.native.filter_door cimport (
+    IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question
+)
+from lsm.kernels.native.memtable cimport Memtable, lsm_found, lsm_memtable_find
+from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
+from lsm.kernels.native.tally cimport Tally
+from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
+from lsm.kernels.native.view cimport Levels, View, lsm_level
+from lsm.kernels.python.lookup import Walk
+
+
+cdef extern from "key_words.h" nogil:
+    int lsm_compare_keys(
+        const uint8_t *one, uint32_t one_length, const uint8_t *other, uint32_t other_length
+    )
+
+
+# Stands for a version that was not found; None is a version without a value.
+cdef object NOWHERE = object()
+
+cdef uint64_t NEWEST = <uint64_t>-1
+
+
+# A lookup on its way: what is sought, of whom to ask what is not in memory, and how.
+ctypedef struct Search:
+    lsm_question question
+    uint64_t version
+    PyObject *key
+    PyObject *tables
+    PyObject *listener        # NULL if nobody listens
+    bint fill_cache
+
+
+def find(
+    View view not None, tables, bytes user_key not None, key, read_rank, bint fill_cache,
+    listener=None,
+):
+    """The value that the key has at this read rank; None if it has none."""
+    cdef uint64_t version
+    if not version_of(read_rank, &version):
+        return None
+    return lookup(view, tables, user_key, version, fill_cache, listener)
+
+
+cdef object lookup(
+    View view, object tables, bytes key, uint64_t version, bint fill_cache, object listener
+):
+    """The same; a listener or None."""
+    cdef Search search
+    cdef lsm_found found
+    cdef Memtable memtable
+    cdef Py_ssize_t number = 0
+    cdef bint is_found
+    if PyBytes_GET_SIZE(key) > MOST_BYTES:
+        return None  # no key of a database is so long
+    search.question.key = <const uint8_t *>PyBytes_AS_STRING(key)
+    search.question.length = <uint32_t>PyBytes_GET_SIZE(key)
+    search.question.has_digest = False
+    for each in view.memtables:
+        memtable = <Memtable>each
+        is_found = lsm_memtable_find(
+            &memtable.c, search.question.key, search.question.length, version, &found
+        )
+        if listener is not None:
+            listener.memtable(number, rank_of(found.version) if is_found else None)
+            number += 1
+        if is_found:
+            return value_of(found.version, found.value, found.value_length)
+    search.version = version
+    search.key = <PyObject *>key
+    search.tables = <PyObject *>tables
+    search.listener = NULL if listener is None else <PyObject *>listener
+    search.fill_cache = fill_cache
+    value = find_in_levels(&search, view.levels)
+    return None if value is NOWHERE else value
+
+
+cdef inline object value_of(uint64_t version, const uint8_t *value, uint32_t length):
+    """What a version has for a value: None if it is a tombstone."""
+    if not version & 1:
+        return None
+    return PyBytes_FromStringAndSize(<const char *>value, length)
+
+
+cdef object find_in_levels(Search *search, Levels levels):
+    """What the first table that has the key has for it, or NOWHERE."""
+    cdef const uint8_t *key = search.question.key
+    cdef uint32_t length = search.question.length, at, end, number
+    cdef lsm_level *level
+    for at in range(levels.newest):
+        if (
+            lsm_compare_keys(levels.lows[at], levels.low_lengths[at], key, length) > 0
+            or lsm_compare_keys(levels.highs[at], levels.high_lengths[at], key, length) < 0
+        ):
+            continue
+        value = find_in_table(search, levels, at)
+        if value is not NOWHERE:
+            return value
+    for number in range(levels.level_count):
+        level = &levels.levels[number]
+        at = level.first + lsm_sorted_keys_seek(&level.highs, key, length, NEWEST)
+        end = level.first + level.highs.count
+        # LevelDB may cut a table between two versions of a key: then the next one has the older.
+        while (
+            at < end
+            and lsm_compare_keys(levels.lows[at], levels.low_lengths[at], key, length) <= 0
+        ):
+            value = find_in_table(search, levels, at)
+            if value is not NOWHERE:
+                return value
+            at += 1
+    return NOWHERE
+
+
+cdef object find_in_table(Search *search, Levels levels, uint32_t at):
+    """What the newest version in one table that is visible has, or NOWHERE."""
+    cdef Table table = opened(search, <TableFile>levels.files[at])
+    cdef FilterDoor loaded = table.loaded
+    cdef Tally tally
+    if loaded is None:
+        loaded = (<object>search.tables).load_filter(table)
+    loaded.used = True
+    if loaded.manner == UNDECIDED:
+        decide(loaded)
+    if loaded.manner == IN_PYTHON or search.listener != NULL:
+        return find_readably(search, <object>levels.placed[at], table, loaded)
+    if levels.tallies[at] == NULL:
+        take_tally(search, levels, at, loaded)
+    tally = <Tally>levels.tallies[at]
+    if loaded.manner != SILENT and denies(loaded, &search.question):
+        tally.skipped += 1
+        return NOWHERE
+    return find_in_block(search, table, loaded, tally)
+
+
+cdef int decide(FilterDoor loaded) except -1:
+    """Find out how a filter is asked; one that raises then is asked in Python, which tells."""
+    try:
+        loaded.decide()
+    except Exception:
+        loaded.manner = IN_PYTHON
+    return 0
+
+
+cdef object find_readably(Search *search, placed, Table table, FilterDoor loaded):
+    """The same for a listener, or where a filter is asked in Python, which is the larger part."""
+    walk = Walk(
+        <object>search.tables, <object>search.key, <object>search.key, rank_of(search.version),
+        search.fill_cache, None if search.listener == NULL else <object>search.listener,
+    )
+    entry = walk.find_beneath(placed, table, loaded)
+    if entry is None:
+        return NOWHERE
+    return entry[2] if entry[1] & 1 else None
+
+
+cdef Table opened(Search *search, TableFile file):
+    """The open table of a file."""
+    cdef object found = file.opened
+    if found is None:
+        found = (<object>search.tables).open(file)
+    if type(found) is not Table:
+        raise TypeError(f"a compiled lookup reads compiled tables, not {type(found)!r}")
+    (<Table>found).used = True
+    return <Table>found
+
+
+cdef int take_tally(Search *search, Levels levels, uint32_t at, loaded) except -1:
+    placed = <object>levels.placed[at]
+    tally = placed.tally
+    levels.take_tally(at, (<object>search.tables).tally(placed, loaded) if tally is None else tally)
+    return 0
+
+
+cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally tally):
+    """The same from the index on, where the filter has not said no."""
+    cdef uint32_t length = search.question.length, number, at
+    cdef const uint8_t *key = search.question.key
+    cdef Block block
+    cdef lsm_entry entry
+    cdef int same = 0
+    cdef object value = NOWHERE
+    number = lsm_sorted_keys_seek(&table.index, key, length, search.version)
+    if number == table.index.count:  # the table ends in newer versions of this very key
+        tally.true_positives += loaded.manner != SILENT
+        return NOWHERE
+    if table.slots[number] != NULL:
+        block = <Block>table.slots[number]
+        block.used = True
+    else:
+        tables = <object>search.tables
+        tables.lookup_misses += 1
+        block = tables.block(table, number, search.fill_cache)
+    at = lsm_block_seek(&block.c, key, length, search.version, simd.level(), &same)
+    if same:
+        lsm_block_entry(&block.c, at, &entry)
+        value = value_of(entry.version, entry.value, entry.value_length)
+    if loaded.manner == SILENT:
+        count_silence(loaded, tally)
+    elif same or has_any(search, table):
+        tally.true_positives += 1
+    else:
+        tally.false_positives += 1
+    return value
+
+
+cdef int count_silence(loaded, Tally tally) except -1:
+    """Count a block that was read without a filter's say."""
+    tally.count(loaded.state)
+    if loaded.patience:
+        loaded.went_without()
+    return 0
+
+
+cdef bint has_any(Search *search, Table table) except -1:
+    """Whether the table has the key in a version that is too new for this lookup."""
+    cdef uint32_t length = search.question.length, number
+    cdef const uint8_t *key = search.question.key
+    cdef Block block
+    cdef int same = 0
+    number = lsm_sorted_keys_seek(&table.index, key, length, NEWEST)
+    block = table.cached_block(number)
+    if block is None:
+        block = (<object>search.tables).block(table, number, False)
+    lsm_block_seek(&block.c, key, length, NEWEST, simd.level(), &same)
+    return same

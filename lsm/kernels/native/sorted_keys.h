@@ -1,0 +1,115 @@
+/* Ascending positions, a key and a version each, to search: a table's index, a level's bounds.
+ *
+ * Of every key the eight bytes behind those that all have in common stand in an array, as numbers
+ * that compare as the bytes do. A search goes through them, and looks at keys only where these
+ * eight bytes are equal.
+ */
+#ifndef LSM_SORTED_KEYS_H
+#define LSM_SORTED_KEYS_H
+
+#include <stdlib.h>
+
+#include "key_words.h"
+
+typedef struct {
+    uint32_t count;
+    uint32_t common;          /* bytes that all keys begin with */
+    uint64_t *words;          /* of each key the bytes behind those, as lsm_word() has them */
+    uint64_t *versions;       /* of one key in descending order */
+    const uint8_t **keys;
+    uint32_t *lengths;
+} lsm_sorted_keys;
+
+LSM_INLINE void lsm_sorted_keys_free(lsm_sorted_keys *sorted) {
+    free(sorted->words);
+    memset(sorted, 0, sizeof *sorted);
+}
+
+/* Room for so many keys, which the caller fills in; 0, or -1 where there is no memory. */
+LSM_INLINE int lsm_sorted_keys_reserve(lsm_sorted_keys *sorted, size_t count) {
+    const size_t each = 2 * sizeof(uint64_t) + sizeof(const uint8_t *) + sizeof(uint32_t);
+    memset(sorted, 0, sizeof *sorted);
+    if (count > UINT32_MAX - 1) {
+        return -1;
+    }
+    sorted->words = malloc(count ? count * each : 1);
+    if (sorted->words == NULL) {
+        return -1;
+    }
+    sorted->versions = sorted->words + count;
+    sorted->keys = (const uint8_t **)(sorted->versions + count);
+    sorted->lengths = (uint32_t *)(sorted->keys + count);
+    sorted->count = (uint32_t)count;
+    return 0;
+}
+
+/* Once all keys are filled in: what they have in common, and their words.
+ *
+ * Keys that do not ascend, as a damaged index has them, are no harm but to what is found. */
+LSM_INLINE void lsm_sorted_keys_seal(lsm_sorted_keys *sorted) {
+    uint32_t common = sorted->count ? sorted->lengths[0] : 0;
+    for (uint32_t at = 1; at < sorted->count; at++) {
+        uint32_t length = sorted->lengths[at];
+        common = lsm_alike(sorted->keys[0], sorted->keys[at], length < common ? length : common);
+    }
+    sorted->common = common;
+    for (uint32_t at = 0; at < sorted->count; at++) {
+        sorted->words[at] = lsm_word(sorted->keys[at] + common, sorted->lengths[at] - common);
+    }
+}
+
+LSM_INLINE int lsm_is_before(
+    const lsm_sorted_keys *sorted, uint32_t at, const uint8_t *key, uint32_t length,
+    uint64_t version
+) {
+    int order = lsm_compare_keys(sorted->keys[at], sorted->lengths[at], key, length);
+    return order < 0 || (order == 0 && sorted->versions[at] > version);
+}
+
+/* The number of the first position from (key, version) on; as many as there are, if none is.
+ *
+ * Under UINT64_MAX that is the first with this key or a later one. */
+LSM_INLINE uint32_t lsm_sorted_keys_seek(
+    const lsm_sorted_keys *sorted, const uint8_t *key, uint32_t length, uint64_t version
+) {
+    uint32_t count = sorted->count, common = sorted->common;
+    if (count == 0) {
+        return 0;
+    }
+    if (common) {
+        uint32_t least = length < common ? length : common;
+        int order = lsm_order(key, sorted->keys[0], least);
+        if (order) {
+            return order < 0 ? 0 : count;
+        }
+        if (length < common) {
+            return 0;
+        }
+    }
+    uint64_t word = lsm_word(key + common, length - common);
+    const uint64_t *words = sorted->words;
+    uint32_t low = 0;
+    for (uint32_t rest = count; rest > 1;) { /* of words[low .. low + rest], without a branch */
+        uint32_t half = rest / 2;
+        low += words[low + half - 1] < word ? half : 0;
+        rest -= half;
+    }
+    low += words[low] < word;
+    /* Keys of the same word, if any, are from here on, and few unless they share a long prefix. */
+    uint32_t high = low;
+    for (uint32_t step = 1; high < count && words[high] == word; step *= 2) {
+        high = count - high > step ? high + step : count;
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (words[middle] < word ||
+            (words[middle] == word && lsm_is_before(sorted, middle, key, length, version))) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+#endif

@@ -1,0 +1,48 @@
+"""Open tables: an index, the blocks of it that are cached, and a filter."""
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from lsm.kernels.native.block cimport Block
+from lsm.kernels.native.cache_item cimport CacheItem
+from lsm.kernels.native.filter_door cimport FilterDoor
+
+
+cdef extern from "sorted_keys.h" nogil:
+    ctypedef struct lsm_sorted_keys:
+        uint32_t count
+        uint64_t *versions
+        const uint8_t **keys
+        uint32_t *lengths
+
+    int lsm_sorted_keys_reserve(lsm_sorted_keys *self, size_t count)
+    void lsm_sorted_keys_seal(lsm_sorted_keys *self)
+    void lsm_sorted_keys_free(lsm_sorted_keys *self)
+    uint32_t lsm_sorted_keys_seek(
+        const lsm_sorted_keys *self, const uint8_t *key, uint32_t length, uint64_t version
+    )
+
+
+cdef class TableFile:
+    cdef public object number
+    cdef public object size
+    cdef public object opened
+
+
+cdef class Table(CacheItem):
+    cdef public object reader
+    cdef readonly TableFile file
+    cdef readonly object owner
+    cdef readonly object reference
+    cdef readonly object charge
+    cdef lsm_sorted_keys index
+    cdef uint8_t *_keys
+    cdef uint64_t *offsets
+    cdef uint64_t *_sizes
+    cdef PyObject **slots
+    cdef FilterDoor loaded
+    cdef object __weakref__
+
+    cdef Block cached_block(self, uint32_t number)
+    cdef uint32_t _seek(self, bytes key, uint64_t version) except? 0
+    cdef int _take_index(self, list entries) except -1

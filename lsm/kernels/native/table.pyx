@@ -1,0 +1,214 @@
+"""Open tables: an index, the blocks of it that are cached, and a filter."""
+
+import weakref
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from lsm.disk.footer import Handle
+from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
+from lsm.kernels.python.table import pieces
+
+cdef uint64_t NEWEST = <uint64_t>-1
+
+# An open table itself, its reader and its place in a cache.
+cdef enum:
+    OVERHEAD = 1200
+    # What an index entry takes beside its key.
+    INDEX_ENTRY = 2 * 8 + 8 + 4 + 2 * 8 + 8
+
+
+cdef class TableFile:
+    """A table's file; ``opened`` is its open table while that is in the table cache."""
+
+    def __init__(self, number, size):
+        self.number = number
+        self.size = size
+
+    def __repr__(self):
+        return f"<table {self.number}: {self.size} bytes>"
+
+
+@cython.final
+cdef class Table(CacheItem):
+    """A table with its index, its cached blocks, and its filter once that was loaded.
+
+    ``owner`` has it in its cache, and releases it there. Its cached blocks and its filter refer to
+    it by the weak ``reference`` only, so that its file is closed as soon as it has left the cache
+    and nobody reads it. One that nobody caches needs neither ``file`` nor ``owner``.
+    """
+
+    def __cinit__(self, reader, wrap=None, file=None, owner=None):
+        assert wrap is None, "the compiled kernel compares bytes"
+        self.reader = reader
+        self.file = TableFile(0, len(reader.mapped.data)) if file is None else file
+        self.owner = owner
+        self.reference = weakref.ref(self)
+        self._take_index(list(reader.index_entries()))
+
+    cdef int _take_index(self, list entries) except -1:
+        """Copy the index out of Python's objects."""
+        cdef Py_ssize_t count = len(entries), at = 0, size = 0
+        cdef uint8_t *place
+        cdef bytes key
+        for key, _, _ in entries:
+            size += PyBytes_GET_SIZE(key)
+        if size > MOST_BYTES or lsm_sorted_keys_reserve(&self.index, count):
+            raise MemoryError
+        self._keys = <uint8_t *>malloc(size or 1)
+        self.offsets = <uint64_t *>malloc(2 * 8 * (count or 1))
+        self.slots = <PyObject **>calloc(count or 1, sizeof(PyObject *))
+        if self._keys == NULL or self.offsets == NULL or self.slots == NULL:
+            raise MemoryError
+        self._sizes = self.offsets + count
+        place = self._keys
+        for key, rank, handle in entries:
+            size = PyBytes_GET_SIZE(key)
+            memcpy(place, PyBytes_AS_STRING(key), size)
+            self.index.keys[at] = place
+            self.index.lengths[at] = <uint32_t>size
+            version_of(rank, &self.index.versions[at])
+            self.offsets[at] = handle.offset
+            self._sizes[at] = handle.size
+            place += size
+            at += 1
+        lsm_sorted_keys_seal(&self.index)
+        self.charge = OVERHEAD + INDEX_ENTRY * count + (place - self._keys)
+        return 0
+
+    def __dealloc__(self):
+        cdef uint32_t number
+        if self.slots != NULL:
+            for number in range(self.index.count):
+                if self.slots[number] != NULL:
+                    Py_DECREF(<object>self.slots[number])
+        free(self.slots)
+        free(self.offsets)
+        free(self._keys)
+        lsm_sorted_keys_free(&self.index)
+
+    @property
+    def filter(self):
+        """The table's filter; None until it was loaded."""
+        return self.loaded
+
+    @filter.setter
+    def filter(self, loaded):
+        self.loaded = loaded
+
+    @property
+    def handles(self):
+        """Where the data blocks are, in order."""
+        cdef uint32_t number
+        return [
+            Handle(self.offsets[number], self._sizes[number]) for number in range(self.index.count)
+        ]
+
+    @property
+    def block_count(self):
+        """How many data blocks there are."""
+        return self.index.count
+
+    def offset(self, uint32_t number):
+        """Where in the file a data block begins."""
+        if number >= self.index.count:
+            raise IndexError(number)
+        return self.offsets[number]
+
+    def bounds(self):
+        """Of each block a position, key and rank, that nothing in it is behind."""
+        cdef uint32_t number
+        return iter([
+            (
+                PyBytes_FromStringAndSize(
+                    <const char *>self.index.keys[number], self.index.lengths[number]
+                ),
+                rank_of(self.index.versions[number]),
+            )
+            for number in range(self.index.count)
+        ])
+
+    def block_for(self, bytes key not None, rank):
+        """The number of the block that has the first entry from (key, rank) on.
+
+        As many as there are blocks, if none has one.
+        """
+        cdef uint64_t version
+        if version_of(rank, &version):
+            return self._seek(key, version)
+        return self._seek(key + b"\0", NEWEST)
+
+    cdef uint32_t _seek(self, bytes key, uint64_t version) except? 0:
+        if PyBytes_GET_SIZE(key) > MOST_BYTES:
+            raise MemoryError
+        return lsm_sorted_keys_seek(
+            &self.index, <const uint8_t *>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key),
+            version,
+        )
+
+    def offset_of(self, bytes key not None):
+        """About where in the file the key is or would be."""
+        cdef uint32_t number = self._seek(key, NEWEST), count = self.index.count
+        if number < count:
+            return self.offsets[number]
+        return self.offsets[count - 1] + self._sizes[count - 1] if count else 0
+
+    def read(self, uint32_t number):
+        """The data block of this number, read anew."""
+        if number >= self.index.count:
+            raise IndexError(number)
+        handle = Handle(self.offsets[number], self._sizes[number])
+        place = f"{self.reader.name}: the data block at byte {handle.offset}"
+        return Block(self.reader.block(handle), None, place)
+
+    cdef Block cached_block(self, uint32_t number):
+        return None if self.slots[number] == NULL else <Block>self.slots[number]
+
+    def cached(self, uint32_t number):
+        """The data block of this number, if readers find it here."""
+        if number >= self.index.count:
+            raise IndexError(number)
+        return self.cached_block(number)
+
+    def place(self, uint32_t number, Block block):
+        """Let readers find this block under this number, or none."""
+        if number >= self.index.count:
+            raise IndexError(number)
+        cdef PyObject *before = self.slots[number]
+        if block is not None:
+            Py_INCREF(block)
+        self.slots[number] = NULL if block is None else <PyObject *>block
+        if before != NULL:
+            Py_DECREF(<object>before)
+
+    def emptied(self):
+        """The blocks and the filter that readers have found here, and do not find any more."""
+        cdef uint32_t number, count = self.index.count
+        cdef list blocks = [None] * count
+        cdef PyObject **empty = <PyObject **>calloc(count or 1, sizeof(PyObject *))
+        cdef PyObject **slots = self.slots
+        if empty == NULL:
+            raise MemoryError
+        # From here on nothing is allocated, so that nobody comes in between.
+        self.slots = empty
+        for number in range(count):
+            if slots[number] != NULL:
+                blocks[number] = <object>slots[number]
+                Py_DECREF(<object>slots[number])
+        free(slots)
+        loaded, self.loaded = self.loaded, None
+        return [block for block in blocks if block is not None], loaded
+
+    def evict(self):
+        """Leave the table cache, with all its blocks; the last reader's reference closes it."""
+        self.owner.release(self)
+
+    def pieces(self):
+        """All entries in lists whose memory is bounded; CorruptionError where they do not ascend.
+
+        For whoever writes them anew: what is out of order there would be so for good.
+        """
+        return pieces(self)
