@@ -22,7 +22,7 @@ from lsm.table_factory import DeeperLevels
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.disk.keys import Entry
-    from lsm.kernels.python.table import TableFile
+    from lsm.kernels import TableFile
     from lsm.picking import Plan
     from lsm.store import Store
     from lsm.version import Version

@@ -21,7 +21,7 @@ from lsm.table_factory import DeeperLevels, Output, TableFactory
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.disk.table_builder import TableBuilder
-    from lsm.kernels.python.table import TableFile
+    from lsm.kernels import TableFile
 
 
 class StoppedError(Exception):

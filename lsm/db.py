@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self, final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self, final
 
 from lsm import inspection, lookups, opening, reading
 from lsm.arguments import flag, key_bytes, optional_key
 from lsm.batch import WriteBatch
+from lsm.kernels import Getter
 from lsm.options import NOT_GIVEN, NotGiven
 from lsm.prefixed_db import PrefixedDB
 from lsm.reading import Ranges, Reading
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
     from lsm.lookups import Explanation
     from lsm.stats import Stats
     from lsm.storage import Storage
+    from lsm.store import Store
     from policies import FilterPolicy, LevelPolicies
 
 
 @final
-class DB(Ranges):
+class DB(Ranges, Getter):
     """A database in a directory. ``docs/engine.md`` has every argument and what it promises.
 
     One process has it open at a time, for writing; any number of its threads use it together.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_name", "_store")
+    __slots__ = ("__weakref__", "_finalizer", "_name")
 
     def __init__(
         self,
@@ -87,7 +89,8 @@ class DB(Ranges):
             "level0_slow_files": level0_slow_files,
             "level0_stop_files": level0_stop_files,
         }
-        self._store = opening.open_store(
+        self._prefix, self._read_rank = b"", None
+        self._store: Store = opening.open_store(
             opening.directory_of(name),
             opening.comparator_of(comparator, comparator_name),
             given,
@@ -101,33 +104,6 @@ class DB(Ranges):
         self._finalizer = weakref.finalize(self, self._store.close_when_collected)
 
     # -- Reading and writing ---------------------------------------------------------------
-
-    def get(
-        self,
-        key: Buffer,
-        default: Any = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> Any:
-        """The key's value, or the default if it has none.
-
-        Blocks are always checked when they enter memory, with ``verify_checksums`` or without. With
-        ``fill_cache=False`` what has to be read for this does not push other things out.
-        """
-        if type(key) is not bytes:
-            key = key_bytes("key", key)
-        if fill_cache is not True or verify_checksums is not False:
-            fill_cache = flag("fill_cache", fill_cache)
-            flag("verify_checksums", verify_checksums)
-        return lookups.get(self._store, key, default, None, fill_cache)
-
-    def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
-        """The values of many keys as of one moment, in order; the default for those without."""
-        return lookups.get_many(self._store, keys, default, None, b"")
-
-    def __contains__(self, key: Buffer) -> bool:
-        return self.get(key) is not None
 
     def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
         """Set the key's value.
@@ -156,6 +132,9 @@ class DB(Ranges):
         return WriteBatch(
             self._store, self, b"", flag("transaction", transaction), flag("sync", sync)
         )
+
+    def _closed_error(self) -> RuntimeError:
+        return self._store.closed_error()
 
     def might_contain(self, key: Buffer) -> bool:
         """False if memory and filters alone tell that the key has no value; reads no data."""

@@ -11,8 +11,7 @@ from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
-from lsm.kernels.python.table import TableFile
-from lsm.kernels.python.view import View
+from lsm.kernels import TableFile
 from lsm.syncing import checked_sync
 from lsm.table_factory import Output, TableFactory
 
@@ -83,7 +82,7 @@ class Installer:
             with store.writer.lock:
                 if store.view is not None:
                     memtables = tuple(each for each in store.view.memtables if each is not flushed)
-                    store.publish(View(memtables, version))
+                    store.publish(store.kernel.View(memtables, version))
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()

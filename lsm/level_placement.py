@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from lsm.kernels import TableFile
 from lsm.kernels.python import merge
-from lsm.kernels.python.table import TableFile
 from lsm.options import LEVELS
 
 if TYPE_CHECKING:

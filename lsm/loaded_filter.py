@@ -20,7 +20,7 @@ from lsm.disk.filter_blocks import (
 from lsm.disk.footer import Handle
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError
-from lsm.kernels.python.cache_item import CacheItem
+from lsm.kernels import FilterDoor
 from policies import FilterReader, RocksDBPolicy, claims
 from policies.block import read_block
 from policies.containment import MOMENTARY, is_momentary
@@ -50,7 +50,7 @@ class FilterInfo:
     num_entries: int | None = None
 
 
-class LoadedFilter(CacheItem):
+class LoadedFilter(FilterDoor):
     """A filter to be asked: by the table's ``reader``, or by the ``windows`` of its blocks.
 
     With neither there is no say, and ``state`` tells why. Where that may pass, ``patience`` is how

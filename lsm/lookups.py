@@ -1,60 +1,17 @@
-"""Lookups: of one key, of many, step by step, and as far as memory and filters tell."""
+"""Lookups that are watched: step by step, and as far as memory and filters tell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm.arguments import key_bytes
 from lsm.disk.keys import is_put, sequence_of
-from lsm.kernels.python.lookup import find
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from lsm.loaded_filter import LoadedFilter
     from lsm.store import Store
     from lsm.version import PlacedTable
-
-
-def get(
-    store: Store, key: bytes, default: Any, read_rank: int | None, fill_cache: bool = True
-) -> Any:
-    """A key's value at a read rank, or as of now; the default if it has none."""
-    # The view before the read rank: what a compaction drops may be visible to an older one only.
-    view = store.view
-    if view is None:
-        raise store.closed_error()
-    wrap = store.comparator.wrap
-    value = find(
-        view,
-        store.tables,
-        key,
-        key if wrap is None else wrap(key),
-        store.visible if read_rank is None else read_rank,
-        fill_cache,
-    )
-    return default if value is None else value
-
-
-def get_many(
-    store: Store, keys: Iterable[Buffer], default: Any, read_rank: int | None, prefix: bytes
-) -> list[Any]:
-    """The values of many keys, all as of one moment."""
-    view = store.view
-    if view is None:
-        raise store.closed_error()
-    read_rank = store.visible if read_rank is None else read_rank
-    wrap, tables = store.comparator.wrap, store.tables
-    values = []
-    for key in keys:
-        whole = prefix + key_bytes("key", key)
-        ordered = whole if wrap is None else wrap(whole)
-        value = find(view, tables, whole, ordered, read_rank, True)
-        values.append(default if value is None else value)
-    return values
 
 
 @attrs.frozen
@@ -161,7 +118,7 @@ def _listen(store: Store, key: bytes, listener: _Steps | _Doubts) -> bool:
     if view is None:
         raise store.closed_error()
     ordered = key if wrap is None else wrap(key)
-    value = find(view, store.tables, key, ordered, store.visible, True, listener)
+    value = store.kernel.find(view, store.tables, key, ordered, store.visible, True, listener)
     return value is not None
 
 

@@ -15,7 +15,7 @@ from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader, LogWriter
 from lsm.errors import ComparatorError, CorruptionError, Error, IOError
-from lsm.kernels.python.table import TableFile
+from lsm.kernels import TableFile
 from lsm.options import LEVELS
 from lsm.syncing import checked_sync
 from lsm.version import OverlapError, PlacedTable, Version

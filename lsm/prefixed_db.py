@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lsm import lookups
 from lsm.arguments import flag, key_bytes
 from lsm.batch import WriteBatch
+from lsm.kernels import Getter
 from lsm.reading import Ranges, Reading
 from lsm.snapshot import Snapshot
 
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     from lsm.store import Store
 
 
-class PrefixedDB(Ranges):
+class PrefixedDB(Ranges, Getter):
     """Reads and writes a database as if it held only the keys with a prefix, and not the prefix."""
 
-    __slots__ = ("__weakref__", "_db", "_prefix", "_store")
+    __slots__ = ("__weakref__", "_db")
 
     def __init__(self, store: Store, db: DB, prefix: bytes):
-        self._store = store
+        self._store: Store = store
         self._db = db
-        self._prefix = prefix
+        self._prefix, self._read_rank = prefix, None
 
     @property
     def db(self) -> DB:
@@ -37,27 +36,6 @@ class PrefixedDB(Ranges):
     def prefix(self) -> bytes:
         """What all keys begin with in the database, the prefixes of outer parts included."""
         return self._prefix
-
-    def get(
-        self,
-        key: Buffer,
-        default: Any = None,
-        *,
-        verify_checksums: bool | None = False,
-        fill_cache: bool | None = True,
-    ) -> Any:
-        """The key's value, or the default."""
-        whole = self._prefix + key_bytes("key", key)
-        return self._db.get(
-            whole, default, verify_checksums=verify_checksums, fill_cache=fill_cache
-        )
-
-    def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
-        """The values of many keys as of one moment, in order."""
-        return lookups.get_many(self._store, keys, default, None, self._prefix)
-
-    def __contains__(self, key: Buffer) -> bool:
-        return self.get(key) is not None
 
     def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
         """Set the key's value."""
@@ -79,6 +57,9 @@ class PrefixedDB(Ranges):
             flag("sync", sync),
         )
 
+    def _closed_error(self) -> RuntimeError:
+        return self._store.closed_error()
+
     def _reading(self) -> Reading:
         return Reading(self._store, self._prefix, None, self._db)
 
@@ -89,6 +70,9 @@ class PrefixedDB(Ranges):
     def prefixed_db(self, prefix: Buffer) -> PrefixedDB:
         """A part of this part."""
         return PrefixedDB(self._store, self._db, self._prefix + key_bytes("prefix", prefix))
+
+    def __copy__(self) -> PrefixedDB:
+        return PrefixedDB(self._store, self._db, self._prefix)
 
     def __repr__(self) -> str:
         return f"<lsm.PrefixedDB with prefix {self._prefix!r} at {id(self):#x}>"

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from lsm import kernels
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError
 from lsm.kernels.python.batch import decode_batch
-from lsm.kernels.python.memtable import Memtable
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
+    from lsm.kernels.python import Memtable
     from lsm.manifest import Manifest
     from lsm.storage import Storage
 
@@ -80,7 +81,8 @@ def replay(
     Each log is read up to its first bad record. What follows that is an error if ``paranoid``, and
     else reported as lost.
     """
-    replayed = Replayed(Memtable(comparator), manifest.last_sequence)
+    new_memtable = kernels.of(comparator).Memtable
+    replayed = Replayed(new_memtable(comparator), manifest.last_sequence)
     for number in _log_numbers(storage, directory, manifest):
         replayed.numbers.append(number)
         path = f"{directory}/{filenames.log_name(number)}"
@@ -90,7 +92,7 @@ def replay(
             replayed.last_sequence = max(replayed.last_sequence, sequence + len(operations) - 1)
             if full(replayed.memtable):
                 flush(replayed.memtable)
-                replayed.memtable = Memtable(comparator)
+                replayed.memtable = new_memtable(comparator)
         for loss in reader.losses:
             replayed.losses.append(LogLoss(path, loss.offset, loss.bytes, loss.reason))
     for lost in replayed.losses:

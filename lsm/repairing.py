@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lsm import compaction, opening
+from lsm import compaction, kernels, opening
 from lsm.compaction import Job
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
@@ -39,9 +39,8 @@ from lsm.disk.filenames import Kind
 from lsm.disk.keys import MAX_SEQUENCE, Entry, pack, unpack
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError, IOError
+from lsm.kernels import TableFile
 from lsm.kernels.python.batch import decode_batch
-from lsm.kernels.python.memtable import Memtable
-from lsm.kernels.python.table import TableFile
 from lsm.level_placement import LevelPlacement, UsableTable, sorted_runs
 from lsm.manifest import Manifest, check_comparator
 from lsm.manifest_history import ManifestHistory
@@ -287,7 +286,8 @@ class Repair:
 
     def _replay(self, logs: list[tuple[str, int]], whole: set[int]) -> list[UsableTable]:
         """Tables of what the logs hold, unless it was flushed already."""
-        memtable = Memtable(self._comparator)
+        new_memtable = kernels.of(self._comparator).Memtable
+        memtable = new_memtable(self._comparator)
         flushed: list[UsableTable] = []
         for name, number in logs:
             if self._history.is_flushed(number, whole):
@@ -299,7 +299,7 @@ class Repair:
                 self._last_sequence = max(self._last_sequence, last)
                 if memtable.size > self._options.write_buffer_size:
                     flushed.append(self._write(_newest_versions(memtable.entries()), 0))
-                    memtable = Memtable(self._comparator)
+                    memtable = new_memtable(self._comparator)
             self._replayed += 1
         if memtable:
             flushed.append(self._write(_newest_versions(memtable.entries()), 0))

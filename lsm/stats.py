@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from lsm.kernels.python.tally import Tally
+    from lsm.kernels import Tally
 
 
 @attrs.frozen

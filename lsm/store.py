@@ -14,16 +14,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lsm import recovery
+from lsm import kernels, recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
-from lsm.kernels.python.memtable import Memtable
-from lsm.kernels.python.table import TableFile
-from lsm.kernels.python.view import View
+from lsm.kernels import Readable, TableFile
 from lsm.locks import renew_locks
 from lsm.manifest import Manifest
 from lsm.reentrancy import is_reentrant
@@ -39,6 +37,7 @@ from policies.errors import cause
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.iterators import BaseIterator
+    from lsm.kernels.python import Memtable, View
     from lsm.options import Options
     from lsm.storage import Lock, Storage
     from policies import LevelPolicies
@@ -51,7 +50,7 @@ ITERATOR_CLOSED = "Database or iterator is closed"
 SNAPSHOT_CLOSED = "Database or snapshot is closed"
 
 
-class Store:
+class Store(Readable):
     """An open database; ``opening.open_store`` makes one.
 
     ``view`` is what readers read, and None when it is closed; ``visible`` the rank of the newest
@@ -73,6 +72,7 @@ class Store:
         self.directory = directory
         self.options = options
         self.comparator = comparator
+        self.kernel = kernels.of(comparator)
         self.read_only = read_only
         self._lock = lock
         self.is_abandoned = False
@@ -84,7 +84,8 @@ class Store:
         self.closed_by: str | None = None
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = TableCache(storage, directory, options, comparator)
-        self.view: View | None = View((Memtable(comparator),), self.manifest.current)
+        memtable = self.kernel.Memtable(comparator)
+        self.view: View | None = self.kernel.View((memtable,), self.manifest.current)
         self.visible = rank_of(0)
         self.writer = Writer(self)
         self.installer = Installer(self, policies)
@@ -127,11 +128,11 @@ class Store:
         if not self.read_only:
             if memtable:
                 flush(memtable)
-                memtable = Memtable(self.comparator)
+                memtable = self.kernel.Memtable(self.comparator)
             STARTER.run()
             memtable.log = self.writer.start_log()
             edit.log_number = memtable.log.number
-        self.view = View((memtable,), self.manifest.current)
+        self.view = self.kernel.View((memtable,), self.manifest.current)
         if not self.read_only:
             self.installer.install(edit, files)
             self.installer.remove_obsolete_files()

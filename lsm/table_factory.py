@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import attrs
 
+from lsm import kernels
 from lsm.disk import filenames
 from lsm.disk.compression import KINDS
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import IOError
-from lsm.kernels.python.block_builder import BlockBuilder
-from lsm.kernels.python.table import TableFile
+from lsm.kernels import TableFile
 from lsm.tables import open_table
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class TableFactory:
                 block_size=options.block_size,
                 block_restart_interval=options.block_restart_interval,
                 compression=KINDS[options.compression],
-                block_builder=BlockBuilder,
+                block_builder=kernels.of(comparator).BlockBuilder,
             ),
             policies=policies,
             max_file_size=options.max_file_size,
@@ -146,5 +146,5 @@ class TableFactory:
 
     def entries(self, file: TableFile) -> Iterator[list[Entry]]:
         """All entries of a table of the directory in order, in pieces of bounded memory."""
-        table = open_table(self.storage, self.directory, file, self.format.comparator.wrap)
+        table = open_table(self.storage, self.directory, file, self.format.comparator)
         return table.pieces()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -15,16 +14,16 @@ from lsm.cache import ClockCache
 from lsm.disk import filenames
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError, IOError
-from lsm.kernels.python.block import Block
-from lsm.kernels.python.table import Table, TableFile
-from lsm.kernels.python.tally import Tally
+from lsm.kernels import Tally, of
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.stats import Counters
 from policies.containment import is_momentary, let_pass
 from policies.errors import cause
 
 if TYPE_CHECKING:
-    from lsm.comparator import Comparator, OrderedKey
+    from lsm.comparator import Comparator
+    from lsm.kernels import TableFile
+    from lsm.kernels.python import Block, Table
     from lsm.options import Options
     from lsm.storage import Storage
     from lsm.version import PlacedTable
@@ -63,7 +62,7 @@ class TableCache:
     def __init__(self, storage: Storage, directory: str, options: Options, comparator: Comparator):
         self._storage = storage
         self._directory = directory
-        self._wrap = comparator.wrap
+        self._comparator = comparator
         self._paranoid = options.paranoid_checks
         # Held while something is put where readers look for it, or removed from there; nothing in
         # between can be interrupted.
@@ -257,7 +256,7 @@ class TableCache:
         return opened
 
     def _read(self, file: TableFile) -> Table:
-        return open_table(self._storage, self._directory, file, self._wrap, self)
+        return open_table(self._storage, self._directory, file, self._comparator, self)
 
 
 def path_of(storage: Storage, directory: str, file: TableFile) -> str:
@@ -271,7 +270,7 @@ def open_table(
     storage: Storage,
     directory: str,
     file: TableFile,
-    wrap: Callable[[bytes], OrderedKey] | None,
+    comparator: Comparator,
     owner: TableCache | None = None,
 ) -> Table:
     """A table read anew; CorruptionError if the file is missing or is no table."""
@@ -291,7 +290,8 @@ def open_table(
                 f"{path}: has {len(mapped.data)} bytes, and the manifest says {file.size}; "
                 "lsm.repair_db() keeps what can still be read"
             )
-        return Table(TableReader(path, mapped), wrap, file, owner)
+        table: Table = of(comparator).Table(TableReader(path, mapped), comparator.wrap, file, owner)
+        return table
     except BaseException:
         mapped.close()  # whoever keeps the error keeps its frames
         raise

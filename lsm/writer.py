@@ -23,8 +23,6 @@ import attrs
 from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.batch import encode_batch
-from lsm.kernels.python.memtable import Memtable
-from lsm.kernels.python.view import View
 from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
 from lsm.steps import call_all, run_steps
@@ -32,6 +30,7 @@ from lsm.write_log import WriteLog
 
 if TYPE_CHECKING:
     from lsm.disk.keys import Entry
+    from lsm.kernels.python import Memtable, View
     from lsm.storage import Placed
     from lsm.store import Store
     from lsm.turnstile import Ticket
@@ -196,8 +195,9 @@ class Writer:
                 with self.lock:
                     self._finish_pending()
                     view = self._view
-                    memtables = (Memtable(store.comparator, log), *view.memtables)
-                    store.publish(View(memtables, view.version))
+                    memtable = store.kernel.Memtable(store.comparator, log)
+                    memtables = (memtable, *view.memtables)
+                    store.publish(store.kernel.View(memtables, view.version))
                     log.finish_previous()
             except SyncError as error:
                 store.fail(error)

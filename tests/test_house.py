@@ -106,6 +106,18 @@ def test_every_module_of_the_engine_has_its_place_on_the_map() -> None:
     assert named == {path.name for path in (ROOT / "lsm").rglob("*.py")} - {"__init__.py"}
 
 
+def test_every_source_of_the_engines_native_kernel_has_its_place_on_the_map() -> None:
+    page = (ROOT / "docs" / "house.md").read_text()
+    section = page.partition("## The engine")[2].partition("\n## ")[0]
+    native = ROOT / "lsm" / "kernels" / "native"
+    readable = {path.stem for path in (ROOT / "lsm/kernels/python").glob("[a-z]*.py")}
+    assert {path.stem for path in native.glob("*.pyx")} <= readable
+    sources = {path.name for path in native.glob("*.h")} | {
+        path.name for path in native.glob("*.pxd") if not path.with_suffix(".pyx").exists()
+    }
+    assert set(re.findall(r"`([a-z_]+\.(?:h|pyx|pxd))`", section)) == sources
+
+
 def test_every_module_of_the_benchmark_has_its_place_on_the_map() -> None:
     page = (ROOT / "docs" / "house.md").read_text()
     section = page.partition("## The benchmark")[2].partition("\n## ")[0]

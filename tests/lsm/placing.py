@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lsm.comparator import BYTEWISE, Comparator
 from lsm.disk.keys import PUT, pack, rank_of
-from lsm.kernels.python.table import TableFile
+from lsm.kernels import TableFile
 from lsm.options import LEVELS
 from lsm.version import PlacedTable, Version
 

@@ -16,9 +16,11 @@ import lsm
 import policies
 from filters.families import FAMILIES
 from lsm import loaded_filter
+from lsm.comparator import BYTEWISE
 from lsm.disk import checksum
 from lsm.disk.filenames import table_name
-from lsm.kernels.python.table import Table, TableFile
+from lsm.kernels import TableFile
+from lsm.kernels.python.table import Table
 from lsm.loaded_filter import LoadedFilter
 from lsm.options import LEVELS
 from lsm.tables import open_table
@@ -68,7 +70,7 @@ class Place:
     def table(self, number: int) -> Table:
         """A table, opened beside the engine."""
         size = self.storage.size(self.path(number))
-        return open_table(self.storage, DIRECTORY, TableFile(number, size), None)
+        return open_table(self.storage, DIRECTORY, TableFile(number, size), BYTEWISE)
 
     def filter(self, number: int) -> LoadedFilter:
         """A table's filter, opened beside the engine."""

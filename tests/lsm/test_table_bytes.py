@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import lsm
 import policies
 from filters.families import FAMILIES
-from lsm import loaded_filter
+from lsm import kernels, loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.compression import KINDS, SNAPPY, ZSTD
 from lsm.disk.compression import compress as squeezed
@@ -26,12 +26,11 @@ from lsm.disk.keys import MAX_SEQUENCE, NEWEST, Entry, is_put
 from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import CorruptionError
+from lsm.kernels import TableFile
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.cursor import Source
-from lsm.kernels.python.lookup import find
-from lsm.kernels.python.table import Table, TableFile
-from lsm.kernels.python.view import View
+from lsm.kernels.python.table import Table
 from lsm.options import LEVELS, Options
 from lsm.stats import Counters
 from lsm.storage import Mapped
@@ -638,11 +637,13 @@ class OneTable:
     def __init__(self, data: bytes, *, paranoid: bool):
         self.tables = TableCache(OneFile(data), "db", OPTIONS[paranoid], BYTEWISE)
         self.placed = PlacedTable.at(0, TableFile(5, len(data)), LEAST, MOST, BYTEWISE)
-        self.view = View((), Version([[self.placed], *[[]] * (LEVELS - 1)]))
+        self.kernel = kernels.of(BYTEWISE)
+        self.view = self.kernel.View((), Version([[self.placed], *[[]] * (LEVELS - 1)]))
         self.source = Source(self.view, self.tables, NEWEST)
 
     def get(self, key: bytes) -> bytes | None:
-        return find(self.view, self.tables, key, key, NEWEST, True)
+        value: bytes | None = self.kernel.find(self.view, self.tables, key, key, NEWEST, True)
+        return value
 
     def all(self) -> list[Entry]:
         return [entry for window in self.source.ascending(None) for entry in window]

@@ -1,1 +1,37 @@
-"""The compiled kernel of the engine."""
+"""The compiled kernel of the engine, for databases whose keys compare as bytes.
+
+Nouns that have no compiled twin are the readable kernel's, which work with the compiled ones.
+"""
+
+from lsm.kernels.native.block import Block
+from lsm.kernels.native.cache_item import CacheItem
+from lsm.kernels.native.filter_door import FilterDoor
+from lsm.kernels.native.getter import Getter
+from lsm.kernels.native.lookup import find
+from lsm.kernels.native.memtable import Memtable
+from lsm.kernels.native.readable import Readable
+from lsm.kernels.native.table import Table, TableFile
+from lsm.kernels.native.tally import Tally
+from lsm.kernels.native.view import View
+from lsm.kernels.python.block_builder import BlockBuilder
+from lsm.kernels.python.cursor import CLOSED, Cursor, Edge, Source, Window
+
+__all__ = [
+    "CLOSED",
+    "Block",
+    "BlockBuilder",
+    "CacheItem",
+    "Cursor",
+    "Edge",
+    "FilterDoor",
+    "Getter",
+    "Memtable",
+    "Readable",
+    "Source",
+    "Table",
+    "TableFile",
+    "Tally",
+    "View",
+    "Window",
+    "find",
+]

@@ -1,1 +1,39 @@
-"""The readable kernel of the engine: each hot function in plain Python."""
+"""The readable kernel of the engine: what readers spend their time in, in plain Python.
+
+It is the reference that the compiled twin is held to, what runs where nothing is compiled, and what
+databases with a comparator of their own run on. Each module that has a twin has it under the same
+name in ``lsm/kernels/native``.
+"""
+
+from lsm.kernels.python.block import Block
+from lsm.kernels.python.block_builder import BlockBuilder
+from lsm.kernels.python.cache_item import CacheItem
+from lsm.kernels.python.cursor import CLOSED, Cursor, Edge, Source, Window
+from lsm.kernels.python.filter_door import FilterDoor
+from lsm.kernels.python.getter import Getter
+from lsm.kernels.python.lookup import find
+from lsm.kernels.python.memtable import Memtable
+from lsm.kernels.python.readable import Readable
+from lsm.kernels.python.table import Table, TableFile
+from lsm.kernels.python.tally import Tally
+from lsm.kernels.python.view import View
+
+__all__ = [
+    "CLOSED",
+    "Block",
+    "BlockBuilder",
+    "CacheItem",
+    "Cursor",
+    "Edge",
+    "FilterDoor",
+    "Getter",
+    "Memtable",
+    "Readable",
+    "Source",
+    "Table",
+    "TableFile",
+    "Tally",
+    "View",
+    "Window",
+    "find",
+]

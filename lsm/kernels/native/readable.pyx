@@ -1,0 +1,22 @@
+"""What readers read: the state of an open database that a lookup begins with."""
+
+from lsm.kernels.native.version cimport rank_of, version_of
+
+
+cdef class Readable:
+    """A view, the rank of the newest versions that readers see, and the tables' cache.
+
+    The view is None when the database is closed.
+    """
+
+    @property
+    def visible(self):
+        """The rank of the newest versions that readers see."""
+        return rank_of(self.version)
+
+    @visible.setter
+    def visible(self, rank):
+        cdef uint64_t version
+        if not version_of(rank, &version):
+            raise ValueError(f"{rank} is not the rank of any version")
+        self.version = version
