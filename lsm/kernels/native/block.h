@@ -40,8 +40,8 @@ typedef struct lsm_block {
     uint64_t *words;      /* per entry the 8 bytes of its user key behind the common ones,
                            * big-endian, zero-padded */
     uint64_t *versions;   /* per entry; NULL where each stands whole in its entry */
-    uint16_t *offsets16;  /* per entry where it begins, if the block has less than 65536 bytes */
-    uint32_t *offsets32;  /* the same of a larger one */
+    uint16_t *offsets16;  /* per entry where it begins; NULL if the block has 65536 bytes or more */
+    uint32_t *offsets32;  /* the same of such a block */
     size_t held;          /* bytes of all these arrays, which are one piece of memory */
 } lsm_block;
 
@@ -219,8 +219,9 @@ static int lsm_check_entries(lsm_block *self, lsm_survey *survey, uint32_t *malf
 static int lsm_block_reserve(lsm_block *self, int splits) {
     const uint64_t words = (uint64_t)self->count + LSM_WORDS_BEHIND;
     const uint64_t versions = splits ? self->count : 0;
-    const int is_near = self->size <= UINT16_MAX;
-    const uint64_t held = 8 * (words + versions) + (is_near ? 2ull : 4ull) * self->count;
+    const int is_small = self->size <= UINT16_MAX;
+    uint64_t held = 8 * (words + versions) + (is_small ? 2ull : 4ull) * self->count;
+    held = (held + LSM_LINE_BYTES - 1) / LSM_LINE_BYTES * LSM_LINE_BYTES; /* as it is reserved */
     if (held > SIZE_MAX / 2) {
         return 0;
     }
@@ -232,8 +233,8 @@ static int lsm_block_reserve(lsm_block *self, int splits) {
     self->words = (uint64_t *)memory;
     self->versions = splits ? self->words + words : NULL;
     uint8_t *offsets = memory + 8 * (words + versions);
-    self->offsets16 = is_near ? (uint16_t *)offsets : NULL;
-    self->offsets32 = is_near ? NULL : (uint32_t *)offsets;
+    self->offsets16 = is_small ? (uint16_t *)offsets : NULL;
+    self->offsets32 = is_small ? NULL : (uint32_t *)offsets;
     return 1;
 }
 
@@ -336,10 +337,9 @@ static void lsm_block_key(const lsm_block *self, uint32_t index, uint8_t *out) {
     memcpy(out, self->first, common);
     memcpy(out + common, word, in_word);
     while (missing > head) {
-        const uint32_t from = lengths.shared > head ? lengths.shared : head;
-        if (from < missing) {
-            memcpy(out + from, lengths.key + (from - lengths.shared), missing - from);
-            missing = from;
+        if (lengths.shared < missing) {
+            memcpy(out + lengths.shared, lengths.key, missing - lengths.shared);
+            missing = lengths.shared;
         }
         if (missing > head) {
             lengths = lsm_block_lengths(self, --index);

@@ -14,6 +14,9 @@ from sys import getsizeof
 from lsm.errors import ADVICE, CorruptionError
 from lsm.kernels.python.block import PIECE_BYTES, PIECE_KEY_BYTES
 
+cdef enum:
+    UNKNOWN = 0xFFFF_FFFF     # no index of an entry, nor a length of a key
+
 
 @cython.final
 @cython.no_gc
@@ -102,20 +105,21 @@ cdef object refused(Block block, int refusal, uint32_t malformed):
     return CorruptionError(f"{block.place}: {what}; {ADVICE}")
 
 
-cdef uint32_t seek(Block block, bytes key, uint64_t version, int *same) except? 0xFFFFFFFF:
-    """The index of the first entry from (key, version) on."""
-    if PyBytes_GET_SIZE(key) > UINT32_MAX:
-        raise OverflowError(f"a key has {len(key)} bytes, and lengths in a block reach {UINT32_MAX}")
-    return lsm_block_seek(
-        &block.c, <const uint8_t *>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key), version,
-        simd.level(), same,
-    )
+cdef inline uint32_t seek(Block block, bytes key, uint64_t version, int *same) noexcept:
+    """The index of the first entry from (key, version) on.
+
+    All keys of a block are shorter than 4 GiB: of a longer one, more makes no difference.
+    """
+    cdef uint32_t length = <uint32_t>min(<uint64_t>PyBytes_GET_SIZE(key), UINT32_MAX)
+    cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(key)
+    return lsm_block_seek(&block.c, start, length, version, simd.level(), same)
 
 
-cdef uint32_t seek_behind(Block block, bytes key) except? 0xFFFFFFFF:
-    """The index of the first entry behind all versions of a key."""
+cdef uint32_t seek_behind(Block block, bytes key) except? UNKNOWN:
+    """The index of the first entry behind all versions of a key, which is before the next key."""
     cdef int same
-    return seek(block, key + b"\0", UINT64_MAX, &same)
+    cdef bytes next_key = key + b"\0"
+    return seek(block, next_key, UINT64_MAX, &same)
 
 
 cdef bytes key_at(Block block, uint32_t index, uint32_t length):
@@ -161,7 +165,7 @@ cdef class Pieces:
 
     def __next__(self):
         cdef uint32_t begin = self.begin, end = self.end
-        if begin == end:
+        if begin >= end:
             raise StopIteration
         if self.backwards:
             begin = self.end = piece_before(self)
@@ -173,7 +177,7 @@ cdef class Pieces:
 cdef uint32_t piece_behind(Pieces self) noexcept:
     """Where the piece ends that begins the rest."""
     cdef int64_t room = self.piece_bytes, key_room = self.piece_key_bytes
-    cdef uint32_t index = self.begin, before = UINT32_MAX
+    cdef uint32_t index = self.begin, before = UNKNOWN
     while index < self.end and (room > 0 and key_room > 0 or index == self.begin):
         before = take(self.block, index, before, &room, &key_room)
         index += 1
@@ -194,7 +198,7 @@ cdef uint32_t length_before(Block block, uint32_t index) noexcept:
     """The length of the user key before an entry's."""
     cdef lsm_lengths lengths
     if index == 0:
-        return UINT32_MAX
+        return UNKNOWN
     lengths = lsm_block_lengths(&block.c, index - 1)
     return lsm_user_length(&lengths)
 
