@@ -19,8 +19,7 @@
 #define LSM_RESTART_BYTES 4u
 #define LSM_LEAST_LENGTHS 3u                                     /* bytes of three lengths */
 #define LSM_LEAST_ENTRY (LSM_LEAST_LENGTHS + LSM_VERSION_BYTES)  /* of an entry at a restart */
-#define LSM_WORDS_AT_ONCE 64u /* so many are compared without a branch, a bit for each */
-#define LSM_WORDS_BEHIND 8u   /* words that no key has, so that vectors need not end with the rest */
+#define LSM_PREFETCHED 512u    /* bytes of words that are fetched ahead: those of a usual block */
 
 enum lsm_block_refusal {
     LSM_BLOCK_TOO_LARGE = 1, /* for offsets of 32 bits */
@@ -31,18 +30,20 @@ enum lsm_block_refusal {
 };
 
 typedef struct lsm_block {
-    const uint8_t *data;  /* the block as it is in the file, decompressed */
+    const uint8_t *data;  /* the block as it is in the file, decompressed: a copy */
     uint32_t size, end;   /* all bytes; where the entries end */
     uint32_t restarts;    /* how many there are */
     uint32_t count;       /* entries */
     uint32_t common;      /* bytes that all user keys of the block begin with */
     const uint8_t *first; /* the first key, which has them */
+    uint64_t head;        /* the first eight of them, as a number, zero-padded */
     uint64_t *words;      /* per entry the 8 bytes of its user key behind the common ones,
                            * big-endian, zero-padded */
     uint64_t *versions;   /* per entry; NULL where each stands whole in its entry */
     uint16_t *offsets16;  /* per entry where it begins; NULL if the block has 65536 bytes or more */
     uint32_t *offsets32;  /* the same of such a block */
-    size_t held;          /* bytes of all these arrays, which are one piece of memory */
+    size_t held;          /* bytes of all this, which is one piece of memory */
+    size_t looked_up;     /* of these the bytes before the data */
 } lsm_block;
 
 typedef struct lsm_entry {
@@ -210,17 +211,20 @@ static int lsm_check_entries(lsm_block *self, lsm_survey *survey, uint32_t *malf
     }
     self->count = count;
     self->common = count ? common : 0;
+    self->head = lsm_word(self->first, self->common);
     survey->longest = longest;
     survey->splits = splits;
     return 0;
 }
 
-/* Room for the arrays; 0 if there is none. */
+/* Room for the arrays, and a copy of the data behind them; 0 if there is none. */
 static int lsm_block_reserve(lsm_block *self, int splits) {
     const uint64_t words = (uint64_t)self->count + LSM_WORDS_BEHIND;
     const uint64_t versions = splits ? self->count : 0;
     const int is_small = self->size <= UINT16_MAX;
     uint64_t held = 8 * (words + versions) + (is_small ? 2ull : 4ull) * self->count;
+    const uint64_t looked_up = held;
+    held += self->size;
     held = (held + LSM_LINE_BYTES - 1) / LSM_LINE_BYTES * LSM_LINE_BYTES; /* as it is reserved */
     if (held > SIZE_MAX / 2) {
         return 0;
@@ -230,11 +234,15 @@ static int lsm_block_reserve(lsm_block *self, int splits) {
         return 0;
     }
     self->held = (size_t)held;
+    self->looked_up = (size_t)looked_up;
     self->words = (uint64_t *)memory;
     self->versions = splits ? self->words + words : NULL;
     uint8_t *offsets = memory + 8 * (words + versions);
     self->offsets16 = is_small ? (uint16_t *)offsets : NULL;
     self->offsets32 = is_small ? NULL : (uint32_t *)offsets;
+    memcpy(memory + looked_up, self->data, self->size);
+    self->first = memory + looked_up + (self->count ? self->first - self->data : 0);
+    self->data = memory + looked_up;
     return 1;
 }
 
@@ -286,7 +294,7 @@ LSM_INLINE void lsm_block_free(lsm_block *self) {
     }
 }
 
-/* Check a block and prepare it for searches; `data` has to stay. A refusal, or 0; then
+/* Check a block and prepare it for searches; `data` is copied. A refusal, or 0; then
  * lsm_block_free() is due. Where an entry is malformed, it begins at *at. */
 static int lsm_block_load(lsm_block *self, const uint8_t *data, size_t size, uint32_t *at) {
     lsm_survey survey = {0, 0};
@@ -310,7 +318,7 @@ static int lsm_block_load(lsm_block *self, const uint8_t *data, size_t size, uin
     return 0;
 }
 
-/* The bytes it holds beside `data`. */
+/* The bytes it holds. */
 LSM_INLINE size_t lsm_block_bytes(const lsm_block *self) {
     return self->held;
 }
@@ -347,60 +355,21 @@ static void lsm_block_key(const lsm_block *self, uint32_t index, uint8_t *out) {
     }
 }
 
-LSM_INLINE void lsm_block_prefetch(const lsm_block *self, uint32_t index) {
-    lsm_prefetch(self->data + lsm_block_offset(self, index));
+/* Fetch what a search begins with: the words, and where entries begin. */
+LSM_INLINE void lsm_block_prefetch(const lsm_block *self) {
+    for (size_t at = 0; at < self->looked_up && at < LSM_PREFETCHED; at += LSM_LINE_BYTES) {
+        lsm_prefetch((const uint8_t *)self->words + at);
+    }
+}
+
+/* Fetch an entry, and what a value of usual size takes behind it. */
+LSM_INLINE void lsm_block_prefetch_entry(const lsm_block *self, uint32_t index) {
+    const uint8_t *entry = self->data + lsm_block_offset(self, index);
+    lsm_prefetch(entry);
+    lsm_prefetch(entry + LSM_LINE_BYTES);
 }
 
 /* ---------------------------------------------------------------------------------- searching */
-
-/* How many of up to LSM_WORDS_AT_ONCE ascending words, and of LSM_WORDS_BEHIND - 1 behind them, are
- * below this one. */
-#if LSM_X86
-LSM_TARGET_AVX2 static uint32_t lsm_below_avx2(const uint64_t *words, uint32_t count,
-                                               uint64_t word) {
-    const __m256i sign = _mm256_set1_epi64x(INT64_MIN); /* there are only signed comparisons */
-    const __m256i sought = _mm256_xor_si256(_mm256_set1_epi64x((long long)word), sign);
-    uint64_t below = 0;
-    for (uint32_t i = 0; i < count; i += 4) {
-        __m256i some = _mm256_loadu_si256((const __m256i *)(words + i));
-        __m256i less = _mm256_cmpgt_epi64(sought, _mm256_xor_si256(some, sign));
-        below |= (uint64_t)_mm256_movemask_pd(_mm256_castsi256_pd(less)) << i;
-    }
-    return (uint32_t)lsm_popcount(below);
-}
-
-LSM_TARGET_AVX512 static uint32_t lsm_below_avx512(const uint64_t *words, uint32_t count,
-                                                   uint64_t word) {
-    const __m512i sought = _mm512_set1_epi64((long long)word);
-    uint64_t below = 0;
-    for (uint32_t i = 0; i < count; i += 8) {
-        __m512i some = _mm512_loadu_si512((const void *)(words + i));
-        below |= (uint64_t)_mm512_cmplt_epu64_mask(some, sought) << i;
-    }
-    return (uint32_t)lsm_popcount(below);
-}
-#endif
-
-/* How many words of the block are below this one. */
-LSM_INLINE uint32_t lsm_block_below(const lsm_block *self, uint64_t word, int simd) {
-    const uint64_t *words = self->words;
-    const uint32_t at_once = simd == LSM_PORTABLE ? 1 : LSM_WORDS_AT_ONCE;
-    uint32_t base = 0, left = self->count;
-    while (left > at_once) {
-        const uint32_t half = left / 2;
-        base += (0u - (uint32_t)(words[base + half - 1] < word)) & half;
-        left -= half;
-    }
-#if LSM_X86
-    if (simd == LSM_AVX512) {
-        return base + lsm_below_avx512(words + base, left, word);
-    }
-    if (simd == LSM_AVX2) {
-        return base + lsm_below_avx2(words + base, left, word);
-    }
-#endif
-    return base + (words[base] < word); /* behind the last one stands a word that is not */
-}
 
 /* The order of an entry's user key and of another key that begins with the same common bytes and
  * has the same word. */
@@ -438,7 +407,7 @@ LSM_INLINE int lsm_block_precedes(const lsm_block *self, uint32_t index, const u
 LSM_APART uint32_t lsm_block_among(const lsm_block *self, uint32_t low, const uint8_t *key,
                                    uint32_t length, uint64_t version, uint64_t word, int simd,
                                    int *same) {
-    uint32_t end = word == UINT64_MAX ? self->count : lsm_block_below(self, word + 1, simd);
+    uint32_t end = word == UINT64_MAX ? self->count : lsm_words_below(self->words, self->count, word + 1, simd);
     uint32_t high = end;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
@@ -455,6 +424,13 @@ LSM_APART uint32_t lsm_block_among(const lsm_block *self, uint32_t low, const ui
     return low;
 }
 
+/* About where that is, from the words alone: `count`, or the index of an entry to fetch. */
+LSM_INLINE uint32_t lsm_block_guess(const lsm_block *self, const uint8_t *key, uint32_t length,
+                                    int simd) {
+    const uint32_t common = self->common;
+    return length < common ? 0 : lsm_words_below(self->words, self->count, lsm_word(key + common, length - common), simd);
+}
+
 /* The index of the first entry from (key, version) on, or `count`; *same: its user key is this one.
  * `simd` is one of enum lsm_simd. Where keys do not ascend it is some index. */
 static uint32_t lsm_block_seek(const lsm_block *self, const uint8_t *key, uint32_t length,
@@ -462,16 +438,20 @@ static uint32_t lsm_block_seek(const lsm_block *self, const uint8_t *key, uint32
     const uint32_t common = self->common, both = length < common ? length : common;
     *same = 0;
     if (common) {
-        const int order = lsm_order(key, self->first, both);
-        if (order || length < common) {
-            return order > 0 ? self->count : 0;
+        const uint64_t head = lsm_word(key, both);
+        if (common > LSM_WORD_BYTES || length < common || head != self->head) {
+            const int order = lsm_order(key, self->first, both);
+            if (order || length < common) {
+                return order > 0 ? self->count : 0;
+            }
         }
     }
     const uint64_t word = lsm_word(key + common, length - common);
-    const uint32_t index = lsm_block_below(self, word, simd);
+    const uint32_t index = lsm_words_below(self->words, self->count, word, simd);
     if (index == self->count || self->words[index] != word) {
         return index;
     }
+    lsm_block_prefetch_entry(self, index);
     if (!lsm_block_precedes(self, index, key, length, version, same)) {
         return index;
     }

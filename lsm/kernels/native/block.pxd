@@ -44,7 +44,11 @@ cdef extern from "block.h" nogil:
     )
     void lsm_block_entry(const lsm_block *self, uint32_t index, lsm_entry *entry)
     void lsm_block_key(const lsm_block *self, uint32_t index, uint8_t *out)
-    void lsm_block_prefetch(const lsm_block *self, uint32_t index)
+    void lsm_block_prefetch(const lsm_block *self)
+    void lsm_block_prefetch_entry(const lsm_block *self, uint32_t index)
+    uint32_t lsm_block_guess(
+        const lsm_block *self, const uint8_t *key, uint32_t length, int simd
+    )
     lsm_lengths lsm_block_lengths(const lsm_block *self, uint32_t index)
     uint64_t lsm_version_of(const lsm_block *self, uint32_t index, const lsm_lengths *lengths)
     uint32_t lsm_user_length(const lsm_lengths *lengths)
@@ -54,10 +58,8 @@ cdef extern from "block.h" nogil:
 @cython.no_gc
 cdef class Block:
     cdef lsm_block c
-    cdef readonly bytes data
     cdef public object owner
     cdef public Py_ssize_t number
     cdef public bint used
     cdef public object held
     cdef readonly Py_ssize_t charge
-    cdef readonly str place

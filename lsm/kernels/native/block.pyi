@@ -9,13 +9,11 @@ PIECE_KEY_BYTES: int
 
 @final
 class Block:
-    data: bytes
     owner: Callable[[], Table | None] | None
     number: int
     used: bool
     held: bool | None
     charge: int
-    place: str
 
     def __init__(
         self, data: bytes, wrap: Callable[[bytes], Any] | None = None, place: str = ...

@@ -9,8 +9,6 @@ from filters.kernels.native cimport simd
 from filters.kernels.native.wide cimport lsm_store64
 from lsm.kernels.native.version cimport rank_of, version_of
 
-from sys import getsizeof
-
 from lsm.errors import ADVICE, CorruptionError
 from lsm.kernels.python.block import PIECE_BYTES, PIECE_KEY_BYTES
 
@@ -36,20 +34,18 @@ cdef class Block:
             raise ValueError(
                 f"{place}: compiled blocks order keys as bytes; wrapped ones take the readable kernel"
             )
-        self.data = data
-        self.place = place
         cdef int refusal = lsm_block_load(
             &self.c, <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), &malformed
         )
         if refusal:
-            raise refused(self, refusal, malformed)
-        self.charge = getsizeof(data) + getsizeof(place) + self.__sizeof__()
+            raise refused(self, refusal, malformed, place, PyBytes_GET_SIZE(data))
+        self.charge = self.__sizeof__()
 
     def __dealloc__(self):
         lsm_block_free(&self.c)
 
     def __sizeof__(self):
-        """The object and what it looks entries up in, without the bytes of the block."""
+        """The object, the bytes of the block, and what it looks entries up in."""
         return Block.__basicsize__ + lsm_block_bytes(&self.c)
 
     def evict(self):
@@ -86,11 +82,11 @@ cdef class Block:
         return pieces_between(self, 0, seek_behind(self, key), True)
 
 
-cdef object refused(Block block, int refusal, uint32_t malformed):
+cdef object refused(Block block, int refusal, uint32_t malformed, str place, Py_ssize_t size):
     """The error that says why a block is none."""
-    size, end = PyBytes_GET_SIZE(block.data), block.c.end
+    end = block.c.end
     if refusal == LSM_BLOCK_NO_MEMORY:
-        return MemoryError(f"{block.place}: there is no memory to look its {size} bytes up in")
+        return MemoryError(f"{place}: there is no memory to look its {size} bytes up in")
     if refusal == LSM_BLOCK_TOO_LARGE:
         what = f"it has {size} bytes, and offsets in a block reach {UINT32_MAX}"
     elif refusal == LSM_BLOCK_NO_ROOM:
@@ -102,7 +98,7 @@ cdef object refused(Block block, int refusal, uint32_t malformed):
             f"its entry at byte {malformed} is malformed, its lengths do not fit the "
             f"{end} bytes of entries"
         )
-    return CorruptionError(f"{block.place}: {what}; {ADVICE}")
+    return CorruptionError(f"{place}: {what}; {ADVICE}")
 
 
 cdef inline uint32_t seek(Block block, bytes key, uint64_t version, int *same) noexcept:

@@ -2,9 +2,12 @@
 #ifndef LSM_KEY_WORDS_H
 #define LSM_KEY_WORDS_H
 
+#include "simd.h"
 #include "wide.h"
 
 #define LSM_WORD_BYTES 8u
+#define LSM_WORDS_AT_ONCE 64u /* so many are compared without a branch, a bit for each */
+#define LSM_WORDS_BEHIND 8u   /* words that no key has, so that vectors need not end with the rest */
 
 LSM_INLINE uint64_t lsm_load64_big(const uint8_t *from) {
     return lsm_swap64(lsm_load64(from));
@@ -67,6 +70,56 @@ LSM_INLINE int lsm_compare_keys(const uint8_t *one, uint32_t one_length, const u
                                 uint32_t other_length) {
     int order = lsm_order(one, other, one_length < other_length ? one_length : other_length);
     return order ? order : (one_length > other_length) - (one_length < other_length);
+}
+
+/* How many of up to LSM_WORDS_AT_ONCE ascending words, and of LSM_WORDS_BEHIND - 1 behind them, are
+ * below this one. */
+#if LSM_X86
+LSM_TARGET_AVX2 static uint32_t lsm_below_avx2(const uint64_t *words, uint32_t count,
+                                               uint64_t word) {
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN); /* there are only signed comparisons */
+    const __m256i sought = _mm256_xor_si256(_mm256_set1_epi64x((long long)word), sign);
+    uint64_t below = 0;
+    for (uint32_t i = 0; i < count; i += 4) {
+        __m256i some = _mm256_loadu_si256((const __m256i *)(words + i));
+        __m256i less = _mm256_cmpgt_epi64(sought, _mm256_xor_si256(some, sign));
+        below |= (uint64_t)_mm256_movemask_pd(_mm256_castsi256_pd(less)) << i;
+    }
+    return (uint32_t)lsm_popcount(below);
+}
+
+LSM_TARGET_AVX512 static uint32_t lsm_below_avx512(const uint64_t *words, uint32_t count,
+                                                   uint64_t word) {
+    const __m512i sought = _mm512_set1_epi64((long long)word);
+    uint64_t below = 0;
+    for (uint32_t i = 0; i < count; i += 8) {
+        __m512i some = _mm512_loadu_si512((const void *)(words + i));
+        below |= (uint64_t)_mm512_cmplt_epu64_mask(some, sought) << i;
+    }
+    return (uint32_t)lsm_popcount(below);
+}
+#endif
+
+/* How many of these ascending words are below this one. Behind the last of them stand
+ * LSM_WORDS_BEHIND that are above all others. `simd` is one of enum lsm_simd. */
+LSM_INLINE uint32_t lsm_words_below(const uint64_t *words, uint32_t count, uint64_t word,
+                                    int simd) {
+    const uint32_t at_once = simd == LSM_PORTABLE ? 1 : LSM_WORDS_AT_ONCE;
+    uint32_t base = 0, left = count;
+    while (left > at_once) {
+        const uint32_t half = left / 2;
+        base += (0u - (uint32_t)(words[base + half - 1] < word)) & half;
+        left -= half;
+    }
+#if LSM_X86
+    if (simd == LSM_AVX512) {
+        return base + lsm_below_avx512(words + base, left, word);
+    }
+    if (simd == LSM_AVX2) {
+        return base + lsm_below_avx2(words + base, left, word);
+    }
+#endif
+    return base + (words[base] < word); /* behind the last one stands a word that is not */
 }
 
 #endif

@@ -11,7 +11,9 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters.kernels.native cimport simd
-from lsm.kernels.native.block cimport Block, lsm_block_entry, lsm_block_seek, lsm_entry
+from lsm.kernels.native.block cimport (
+    Block, lsm_block, lsm_block_entry, lsm_block_prefetch, lsm_block_seek, lsm_entry
+)
 from lsm.kernels.native.filter_door cimport (
     IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question
 )
@@ -34,6 +36,9 @@ cdef object NOWHERE = object()
 
 cdef uint64_t NEWEST = <uint64_t>-1
 
+# Not the number of a block: of these there are fewer.
+cdef uint32_t UNKNOWN = <uint32_t>-1
+
 
 # A lookup on its way: what is sought, of whom to ask what is not in memory, and how.
 ctypedef struct Search:
@@ -43,6 +48,7 @@ ctypedef struct Search:
     PyObject *tables
     PyObject *listener        # NULL if nobody listens
     bint fill_cache
+    int simd
 
 
 def find(
@@ -85,6 +91,7 @@ cdef object lookup(
     search.tables = <PyObject *>tables
     search.listener = NULL if listener is None else <PyObject *>listener
     search.fill_cache = fill_cache
+    search.simd = simd.level()
     value = find_in_levels(&search, view.levels)
     return None if value is NOWHERE else value
 
@@ -112,7 +119,7 @@ cdef object find_in_levels(Search *search, Levels levels):
             return value
     for number in range(levels.level_count):
         level = &levels.levels[number]
-        at = level.first + lsm_sorted_keys_seek(&level.highs, key, length, NEWEST)
+        at = level.first + lsm_sorted_keys_seek(&level.highs, key, length, NEWEST, search.simd)
         end = level.first + level.highs.count
         # LevelDB may cut a table between two versions of a key: then the next one has the older.
         while (
@@ -131,6 +138,7 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at):
     cdef Table table = opened(search, <TableFile>levels.files[at])
     cdef FilterDoor loaded = table.loaded
     cdef Tally tally
+    cdef uint32_t number = UNKNOWN
     if loaded is None:
         loaded = (<object>search.tables).load_filter(table)
     loaded.used = True
@@ -141,10 +149,35 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at):
     if levels.tallies[at] == NULL:
         take_tally(search, levels, at, loaded)
     tally = <Tally>levels.tallies[at]
-    if loaded.manner != SILENT and denies(loaded, &search.question):
-        tally.skipped += 1
-        return NOWHERE
-    return find_in_block(search, table, loaded, tally)
+    if loaded.manner != SILENT:
+        if table.had_the_last:
+            number = fetch_block(search, table)
+        if denies(loaded, &search.question):
+            tally.skipped += 1
+            table.had_the_last = False
+            return NOWHERE
+        table.had_the_last = True
+    if number == UNKNOWN:
+        number = block_for(search, table)
+    return find_in_block(search, table, loaded, tally, number)
+
+
+cdef inline uint32_t block_for(Search *search, Table table) noexcept:
+    """The number of the block that the first visible version is in, if there is one."""
+    return lsm_sorted_keys_seek(
+        &table.index, search.question.key, search.question.length, search.version, search.simd
+    )
+
+
+cdef inline uint32_t fetch_block(Search *search, Table table) noexcept:
+    """The same, and fetch what it is searched by, while the filter's memory is on its way.
+
+    Whoever asked for keys that are there is likely to go on with it.
+    """
+    cdef uint32_t number = block_for(search, table)
+    if number < table.index.count and table.slots[number] != NULL:
+        lsm_block_prefetch(&table.views[number])
+    return number
 
 
 cdef int decide(FilterDoor loaded) except -1:
@@ -186,28 +219,31 @@ cdef int take_tally(Search *search, Levels levels, uint32_t at, loaded) except -
     return 0
 
 
-cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally tally):
+cdef object find_in_block(
+    Search *search, Table table, FilterDoor loaded, Tally tally, uint32_t number
+):
     """The same from the index on, where the filter has not said no."""
-    cdef uint32_t length = search.question.length, number, at
+    cdef uint32_t length = search.question.length, at
     cdef const uint8_t *key = search.question.key
     cdef Block block
+    cdef const lsm_block *view
     cdef lsm_entry entry
     cdef int same = 0
     cdef object value = NOWHERE
-    number = lsm_sorted_keys_seek(&table.index, key, length, search.version)
     if number == table.index.count:  # the table ends in newer versions of this very key
         tally.true_positives += loaded.manner != SILENT
         return NOWHERE
     if table.slots[number] != NULL:
-        block = <Block>table.slots[number]
-        block.used = True
+        view = &table.views[number]
+        (<Block>table.slots[number]).used = True
     else:
         tables = <object>search.tables
         tables.lookup_misses += 1
         block = tables.block(table, number, search.fill_cache)
-    at = lsm_block_seek(&block.c, key, length, search.version, simd.level(), &same)
+        view = &block.c
+    at = lsm_block_seek(view, key, length, search.version, search.simd, &same)
     if same:
-        lsm_block_entry(&block.c, at, &entry)
+        lsm_block_entry(view, at, &entry)
         value = value_of(entry.version, entry.value, entry.value_length)
     if loaded.manner == SILENT:
         count_silence(loaded, tally)
@@ -232,9 +268,9 @@ cdef bint has_any(Search *search, Table table) except -1:
     cdef const uint8_t *key = search.question.key
     cdef Block block
     cdef int same = 0
-    number = lsm_sorted_keys_seek(&table.index, key, length, NEWEST)
+    number = lsm_sorted_keys_seek(&table.index, key, length, NEWEST, search.simd)
     block = table.cached_block(number)
     if block is None:
         block = (<object>search.tables).block(table, number, False)
-    lsm_block_seek(&block.c, key, length, NEWEST, simd.level(), &same)
+    lsm_block_seek(&block.c, key, length, NEWEST, search.simd, &same)
     return same

@@ -32,11 +32,11 @@ LSM_INLINE int lsm_sorted_keys_reserve(lsm_sorted_keys *sorted, size_t count) {
     if (count > UINT32_MAX - 1) {
         return -1;
     }
-    sorted->words = malloc(count ? count * each : 1);
+    sorted->words = malloc(count * each + LSM_WORDS_BEHIND * sizeof(uint64_t));
     if (sorted->words == NULL) {
         return -1;
     }
-    sorted->versions = sorted->words + count;
+    sorted->versions = sorted->words + count + LSM_WORDS_BEHIND;
     sorted->keys = (const uint8_t **)(sorted->versions + count);
     sorted->lengths = (uint32_t *)(sorted->keys + count);
     sorted->count = (uint32_t)count;
@@ -56,6 +56,9 @@ LSM_INLINE void lsm_sorted_keys_seal(lsm_sorted_keys *sorted) {
     for (uint32_t at = 0; at < sorted->count; at++) {
         sorted->words[at] = lsm_word(sorted->keys[at] + common, sorted->lengths[at] - common);
     }
+    for (uint32_t at = 0; at < LSM_WORDS_BEHIND; at++) {
+        sorted->words[sorted->count + at] = UINT64_MAX;
+    }
 }
 
 LSM_INLINE int lsm_is_before(
@@ -70,7 +73,7 @@ LSM_INLINE int lsm_is_before(
  *
  * Under UINT64_MAX that is the first with this key or a later one. */
 LSM_INLINE uint32_t lsm_sorted_keys_seek(
-    const lsm_sorted_keys *sorted, const uint8_t *key, uint32_t length, uint64_t version
+    const lsm_sorted_keys *sorted, const uint8_t *key, uint32_t length, uint64_t version, int simd
 ) {
     uint32_t count = sorted->count, common = sorted->common;
     if (count == 0) {
@@ -88,13 +91,7 @@ LSM_INLINE uint32_t lsm_sorted_keys_seek(
     }
     uint64_t word = lsm_word(key + common, length - common);
     const uint64_t *words = sorted->words;
-    uint32_t low = 0;
-    for (uint32_t rest = count; rest > 1;) { /* of words[low .. low + rest], without a branch */
-        uint32_t half = rest / 2;
-        low += words[low + half - 1] < word ? half : 0;
-        rest -= half;
-    }
-    low += words[low] < word;
+    uint32_t low = lsm_words_below(words, count, word, simd);
     /* Keys of the same word, if any, are from here on, and few unless they share a long prefix. */
     uint32_t high = low;
     for (uint32_t step = 1; high < count && words[high] == word; step *= 2) {

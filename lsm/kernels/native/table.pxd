@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from lsm.kernels.native.block cimport Block
+from lsm.kernels.native.block cimport Block, lsm_block
 from lsm.kernels.native.cache_item cimport CacheItem
 from lsm.kernels.native.filter_door cimport FilterDoor
 
@@ -19,7 +19,8 @@ cdef extern from "sorted_keys.h" nogil:
     void lsm_sorted_keys_seal(lsm_sorted_keys *self)
     void lsm_sorted_keys_free(lsm_sorted_keys *self)
     uint32_t lsm_sorted_keys_seek(
-        const lsm_sorted_keys *self, const uint8_t *key, uint32_t length, uint64_t version
+        const lsm_sorted_keys *self, const uint8_t *key, uint32_t length, uint64_t version,
+        int simd,
     )
 
 
@@ -39,8 +40,10 @@ cdef class Table(CacheItem):
     cdef uint8_t *_keys
     cdef uint64_t *offsets
     cdef uint64_t *_sizes
-    cdef PyObject **slots
+    cdef PyObject **slots     # the blocks that readers find here
+    cdef lsm_block *views     # of these the structs, side by side
     cdef FilterDoor loaded
+    cdef bint had_the_last    # key that its filter was asked for, or perhaps
     cdef object __weakref__
 
     cdef Block cached_block(self, uint32_t number)

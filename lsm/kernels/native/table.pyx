@@ -8,6 +8,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from filters.kernels.native cimport simd
 from lsm.disk.footer import Handle
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
 from lsm.kernels.python.table import pieces
@@ -18,7 +19,7 @@ cdef uint64_t NEWEST = <uint64_t>-1
 cdef enum:
     OVERHEAD = 1200
     # What an index entry takes beside its key.
-    INDEX_ENTRY = 2 * 8 + 8 + 4 + 2 * 8 + 8
+    INDEX_ENTRY = 2 * 8 + 8 + 4 + 2 * 8 + 8 + 96
 
 
 cdef class TableFile:
@@ -61,7 +62,8 @@ cdef class Table(CacheItem):
         self._keys = <uint8_t *>malloc(size or 1)
         self.offsets = <uint64_t *>malloc(2 * 8 * (count or 1))
         self.slots = <PyObject **>calloc(count or 1, sizeof(PyObject *))
-        if self._keys == NULL or self.offsets == NULL or self.slots == NULL:
+        self.views = <lsm_block *>malloc((count or 1) * sizeof(lsm_block))
+        if not (self._keys and self.offsets and self.slots and self.views):
             raise MemoryError
         self._sizes = self.offsets + count
         place = self._keys
@@ -86,6 +88,7 @@ cdef class Table(CacheItem):
                 if self.slots[number] != NULL:
                     Py_DECREF(<object>self.slots[number])
         free(self.slots)
+        free(self.views)
         free(self.offsets)
         free(self._keys)
         lsm_sorted_keys_free(&self.index)
@@ -146,7 +149,7 @@ cdef class Table(CacheItem):
             raise MemoryError
         return lsm_sorted_keys_seek(
             &self.index, <const uint8_t *>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key),
-            version,
+            version, simd.level(),
         )
 
     def offset_of(self, bytes key not None):
@@ -180,6 +183,7 @@ cdef class Table(CacheItem):
         cdef PyObject *before = self.slots[number]
         if block is not None:
             Py_INCREF(block)
+            self.views[number] = block.c
         self.slots[number] = NULL if block is None else <PyObject *>block
         if before != NULL:
             Py_DECREF(<object>before)
