@@ -157,7 +157,7 @@ def _headline(journal: Journal, work: Sequence[Work], left: float) -> str:
     processors = f"{here['processors_allowed']} of {here['processors']} processors"
     return (
         f"{here['processor']}, {processors}, load {here['load_average']}; {kernel['name']} kernel "
-        f"({kernel['reason']})\n{done}this takes about {duration(left)}"
+        f"({kernel['reason']}), {kernel['engine']} engine\n{done}this takes about {duration(left)}"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import attrs
 
 import filters
+import lsm
 from benchmarks import machine
 from benchmarks.rows import Row
 
@@ -83,8 +84,12 @@ def head(command: str, size: str, settings: Mapping[str, Any], date: str) -> dic
 
 
 def kernel() -> dict[str, Any]:
-    """Which kernel is at work, and why."""
-    found: dict[str, Any] = {"name": filters.KERNEL, "reason": filters.KERNEL_REASON}
+    """Which kernel of the filters is at work, and why; and which one of the engine."""
+    found: dict[str, Any] = {
+        "name": filters.KERNEL,
+        "reason": filters.KERNEL_REASON,
+        "engine": getattr(lsm, "KERNEL", "python"),
+    }
     if filters.KERNEL == "native":
         from filters.kernels.native import simd
 

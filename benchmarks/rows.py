@@ -75,7 +75,8 @@ class Row:
 
     ``subject`` is who was measured and ``at`` under which circumstances; with part, group and name
     they tell a row from all others. ``value`` is the number that counts, None where there is none:
-    the ``reason`` says why. ``better`` is the direction to hope for.
+    the ``reason`` says why. ``better`` is the direction to hope for. ``aim`` is what is hoped for
+    where the target is what must be.
     """
 
     part: str
@@ -94,6 +95,7 @@ class Row:
     peer_repeats: Sequence[float] = attrs.field(default=(), converter=_numbers)
     ratio: float | None = None
     target: Target | None = None
+    aim: float | None = attrs.field(default=None, validator=_finite)
     verdict: str = INFORMATION
     reason: str = ""
     note: str = ""
@@ -113,6 +115,14 @@ class Row:
     def spread(self) -> tuple[float, float] | None:
         """The lowest and the highest of the repeats."""
         return (min(self.repeats), max(self.repeats)) if self.repeats else None
+
+    @property
+    def reaches_aim(self) -> bool:
+        """Whether it has an aim, and comes to that."""
+        value = self.value if self.target and self.target.absolute else self.ratio
+        if self.target is None or self.aim is None or value is None:
+            return False
+        return attrs.evolve(self.target, limit=self.aim).is_met(value)
 
     def as_dict(self) -> dict[str, Any]:
         """The row as the record has it: what does not apply is left out."""

@@ -86,13 +86,13 @@ def by_buffer(built: Any, keys: Sequence[bytes]) -> Sample:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """No garbage collection, and one processor, where the system lets us choose."""
+def quiet(*, pinned: bool = True) -> Iterator[None]:
+    """No garbage collection, and if ``pinned`` one processor, where the system lets us choose."""
     collecting = gc.isenabled()
     allowed = processors()
     gc.collect()
     gc.disable()
-    run_on(allowed[-1:])
+    run_on(allowed[-1:] if pinned else allowed)
     try:
         yield
     finally:

@@ -15,20 +15,21 @@ import gc
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
 import attrs
 
-from benchmarks.engine import latency, memory
-from benchmarks.engine.data import Data
+from benchmarks.engine import latency, memory, plug_in, threads
+from benchmarks.engine.data import LEVELS, THREADS, Data
 from benchmarks.engine.engine import Engine, Pairs
 from benchmarks.engine.engines import (
     ALL,
     ONE_OF_OURS,
+    PLYVEL,
     THAT_MERGE,
     THAT_REPLAY,
     WITH_A_LOG,
@@ -36,11 +37,12 @@ from benchmarks.engine.engines import (
 )
 from benchmarks.engine.latency import Latencies
 from benchmarks.engine.memory import Memory
-from benchmarks.engine.reads import Read, Store, measure
+from benchmarks.engine.ours import PLUG_IN, Ours
+from benchmarks.engine.reads import PRESENT, Read, Store, measure
 from benchmarks.engine.settings import Scale
 from benchmarks.engine.steps import Step
 from benchmarks.errors import UnavailableError, WrongAnswersError
-from benchmarks.timing import fresh_loop
+from benchmarks.timing import fresh_loop, quiet
 from lsm.options import MIB
 
 # What LevelDB counts for a key of 16 bytes and a value of 100 is 148; a log that fits is replayed
@@ -82,6 +84,8 @@ class Bench:
         engines, self.missing = all_engines()
         taking_part = ONE_OF_OURS if scale.large else ALL
         self.engines = {name: engines[name] for name in taking_part if name in engines}
+        self.engines[PLUG_IN] = Ours(PLUG_IN)
+        self._names = ExitStack()
         self.failed: dict[str, str] = {}
         self._root = directory
         self._root.mkdir()
@@ -89,12 +93,15 @@ class Bench:
         self._written: dict[Path, float | None] = {}
         self.read = cache(self._read)
         self.read_filled = cache(self._read_filled)
+        self.read_uncompressed = cache(self._read_uncompressed)
+        self.read_plugged = cache(self._read_plugged)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         gc.unfreeze()
+        self._names.close()
         try:
             for path in list(self._open):
                 with suppress(Exception):  # of the others, too, something may be left to remove
@@ -324,24 +331,42 @@ class Bench:
     @Step
     def filled(self) -> dict[str, Store]:
         """The databases with five filled levels; where there are no levels, the merged one."""
+        return self._filled("five levels", self.data.runs, ALL)
+
+    @Step
+    def uncompressed(self) -> dict[str, Store]:
+        """The databases with everything on one level as it is; where there are none, the merged."""
+        runs = {LEVELS: self.data.pairs}
+        return self._filled("uncompressed", runs, ONE_OF_OURS, compressed=False)
+
+    @Step
+    def plugged(self) -> dict[str, Store]:
+        """The one with five filled levels whose filters are a plug-in's, and plyvel's beside it."""
+        self._names.enter_context(plug_in.registered())
+        found = self._filled("plug-in", self.data.runs, (PLUG_IN,))
+        return found | {name: self.filled[name] for name in (PLYVEL,) if name in self.filled}
+
+    def _filled(
+        self, what: str, runs: Mapping[int, Pairs], names: Iterable[str], *, compressed: bool = True
+    ) -> dict[str, Store]:
         found: dict[str, Store] = {}
         paths: dict[str, Path] = {}
-        for _, engine in self.in_turn(1):
+        for _, engine in self.in_turn(1, names):
             with self.attempt(engine):
                 if not engine.has_levels:
                     found[engine.name] = self.stores[engine.name]
                     continue
-                path = self.path("five levels", engine)
+                path = self.path(what, engine)
                 if engine.same_files_as in paths:
                     shutil.copytree(paths[engine.same_files_as], path)
                 else:
-                    engine.fill(path, self.data.runs)
+                    engine.fill(path, runs, compressed=compressed)
                 paths[engine.name] = path
         for name, path in paths.items():
             engine = self.engines[name]
             with self.attempt(engine):
                 db = self._kept(engine, path, engine.open_filled(path))
-                store = Store(engine, db, levels=frozenset(self.data.runs))
+                store = Store(engine, db, levels=frozenset(runs))
                 store.check_levels()
                 found[name] = self._warmed(store)
         return found
@@ -358,9 +383,31 @@ class Bench:
     def _read_filled(self, read: Read) -> Seconds:
         return self._measured(read, self.filled)
 
+    def _read_uncompressed(self, read: Read) -> Seconds:
+        return self._measured(read, self.uncompressed)
+
+    def _read_plugged(self, read: Read) -> Seconds:
+        return self._measured(read, self.plugged)
+
+    @Step
+    def threaded(self) -> dict[int, Seconds]:
+        """Nanoseconds of the wall clock for each key that one thread looks up, and that many do."""
+        keys = self.data.present
+        found: dict[int, Seconds] = {1: {}, THREADS: {}}
+        for _, engine in self.in_turn(1, self.stores):
+            with self.attempt(engine):
+                PRESENT.check(self.stores[engine.name], self.data)
+        for _, engine in self.in_turn(self.scale.repeats, self.stores):
+            getter = partial(engine.getter, self.stores[engine.name].db)
+            for count, taken in found.items():
+                with self.attempt(engine), quiet(pinned=False):
+                    seconds = threads.seconds(getter, list(threads.dealt(keys, count)))
+                    taken.setdefault(engine.name, []).append(seconds / len(keys) * 1e9)
+        return found
+
     def _measured(self, read: Read, stores: dict[str, Store]) -> Seconds:
         """Nanoseconds for each thing in each repeat, of those whose answers are right."""
-        taking_part = [stores[each.name] for _, each in self.in_turn(1) if each.name in stores]
+        taking_part = [stores[each.name] for _, each in self.in_turn(1, stores)]
         for store in taking_part:
             with self.attempt(store.engine):
                 read.check(store, self.data)

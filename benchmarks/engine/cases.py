@@ -10,6 +10,7 @@ import attrs
 
 from benchmarks.engine import reads
 from benchmarks.engine.bench import MOST_READ, Bench
+from benchmarks.engine.data import THREADED_NAME, THREADS
 from benchmarks.engine.engines import (
     ALL,
     ONE_OF_OURS,
@@ -18,12 +19,12 @@ from benchmarks.engine.engines import (
     THAT_REPLAY,
     WITH_A_LOG,
 )
-from benchmarks.engine.ours import OURS
+from benchmarks.engine.ours import BLOCKED, PLUG_IN
 from benchmarks.engine.reads import Read
 from benchmarks.engine.settings import Scale
-from benchmarks.engine.targets import TARGETS
+from benchmarks.engine.targets import ONE_THREAD, TARGETS, Bar
 from benchmarks.errors import UnavailableError
-from benchmarks.rows import FAILED, NOT_MEASURED, Row, timed
+from benchmarks.rows import FAILED, HIGHER, LOWER, NOT_MEASURED, Row, number, timed
 from lsm.options import MIB
 
 PART = "engine"
@@ -36,6 +37,8 @@ class Group:
 
     title: str
     what: str
+    short: str = ""
+    """What tells its rows from those of the same name in another group."""
 
 
 WRITING = Group("Writing", "wall clock, with all that a writer has to wait for")
@@ -45,27 +48,45 @@ COMPACTED = Group(
 FILLED = Group(
     "Looking up, five levels",
     "the same entries in five runs, each 3.5 times the one above, on the levels 1 to 5",
+    "five levels",
 )
+UNCOMPRESSED = Group(
+    "Reading, uncompressed", "everything on one level, not compressed, all blocks in the cache"
+)
+PLUGGED = Group(
+    "Looking up, filters in Python",
+    "five levels, each filter asked through a plug-in's key_may_match, in Python",
+    "plug-in",
+)
+THREADED = Group("Looking up, several threads", "wall clock, all processors, present keys")
 RANGES = Group("Ranges", "everything merged, all blocks in the cache")
 OPENING = Group("Opening", "wall clock, until the database can be asked")
 DISTURBED = Group(
     "Lookups while everything is merged", "present keys, compact_range() in another thread"
 )
 COSTS = Group("What it takes", "compact_range() after the load, and what it leaves")
-GROUPS = (WRITING, COMPACTED, FILLED, RANGES, OPENING, DISTURBED, COSTS)
+HELD = Group("Targets", "ours beside each peer: what the ratio must be, and what is aimed for")
+GROUPS = (
+    WRITING, COMPACTED, FILLED, PLUGGED, THREADED, RANGES, UNCOMPRESSED, OPENING, DISTURBED, COSTS,
+    HELD,
+)  # fmt: skip
 
 
 @attrs.frozen
 class Figures:
-    """By engine what was measured of it, in the row's unit, one number per repeat; and remarks."""
+    """By engine what was measured of it, in the row's unit, one number per repeat; and remarks.
+
+    ``taken`` may have others that ours is held against, and ``aims`` what is aimed for beside them.
+    """
 
     taken: Mapping[str, Sequence[float]]
     notes: Mapping[str, str] = {}
+    aims: Mapping[str, float] = {}
 
 
 @attrs.frozen
 class Case:
-    """A row for each of these engines: how they are measured, and the target ours is held to.
+    """A row for each of these engines: how they are measured, and the targets ours is held to.
 
     ``seconds`` is about what it takes; making what several cases need counts with the first.
     """
@@ -76,6 +97,7 @@ class Case:
     measure: Callable[[Bench], Figures] = attrs.field(repr=False)
     engines: tuple[str, ...] = ALL
     target: str | None = None
+    better: str = LOWER
     large: bool = False
     seconds: Callable[[Scale], float] = attrs.field(default=lambda scale: 0.01, repr=False)
 
@@ -83,25 +105,27 @@ class Case:
         """What its rows have in common."""
         return Row(
             part=PART, group=self.group.title, name=self.name, subject="", at={"n": keys},
-            unit=self.unit,
+            unit=self.unit, better=self.better,
         )  # fmt: skip
 
     def rows(self, bench: Bench) -> Iterator[Row]:
-        """A row for each engine, also for those that cannot be measured or failed."""
+        """A row for each engine, also for those that cannot be measured or failed; then targets."""
         try:
             figures, unavailable = self.measure(bench), ""
         except UnavailableError as error:
             figures, unavailable = Figures({}), str(error)
         for name in self.engines:
             row = attrs.evolve(self.row(bench.scale.keys), subject=name)
-            if name in bench.missing:
-                yield attrs.evolve(row, verdict=NOT_MEASURED, reason=bench.missing[name])
-            elif name in bench.failed:
-                yield attrs.evolve(row, verdict=FAILED, reason=bench.failed[name])
-            elif name not in figures.taken:
-                yield attrs.evolve(row, verdict=NOT_MEASURED, reason=unavailable)
-            else:
+            if name in figures.taken and name not in bench.failed:
                 yield self._measured(row, bench, figures)
+            else:
+                yield _unmeasured(row, bench, unavailable)
+        for bar in self.bars(bench.scale):
+            yield self._held(bar, bench, figures, unavailable)
+
+    def bars(self, scale: Scale) -> Sequence[Bar]:
+        """What ours is held to with so many keys."""
+        return TARGETS.get((self.target or "", scale.keys), ()) if scale.judged else ()
 
     def _measured(self, row: Row, bench: Bench, figures: Figures) -> Row:
         remarks = (
@@ -111,22 +135,46 @@ class Case:
         row = attrs.evolve(row, note="; ".join(filter(None, remarks)))
         if row.subject == PLYVEL:
             return timed(row, figures.taken[PLYVEL])
-        if self.target and bench.scale.judged and row.subject in OURS:
-            row = attrs.evolve(row, target=TARGETS[self.target])
         peer = () if PLYVEL in bench.failed else figures.taken.get(PLYVEL, ())
         peer = peer if all(peer) else ()  # LevelDB counts whole MiB
-        row = timed(
+        return timed(
             attrs.evolve(row, peer=PLYVEL if peer else ""), figures.taken[row.subject], peer
         )
+
+    def _held(self, bar: Bar, bench: Bench, figures: Figures, unavailable: str) -> Row:
+        """Ours beside one peer, and the verdict."""
+        name = ", ".join(filter(None, (self.name, self.group.short)))
+        ours = next(engine for engine in self.engines if engine in (BLOCKED, PLUG_IN))
+        keys = bench.scale.keys
+        row = attrs.evolve(
+            self.row(keys), group=HELD.title, name=name, subject=ours,
+            at={"n": keys} | ({"beside": bar.peer} if bar.peer else {}),
+            target=bar.target(f"{name}, {keys:,} keys"), aim=figures.aims.get(bar.peer, bar.aim),
+        )  # fmt: skip
+        if ours not in figures.taken or ours in bench.failed:
+            return _unmeasured(row, bench, unavailable)
+        peer = () if bar.peer in bench.failed else figures.taken.get(bar.peer, ())
+        row = timed(attrs.evolve(row, peer=bar.peer if peer else ""), figures.taken[ours], peer)
         if row.verdict == NOT_MEASURED:
-            why = bench.missing.get(PLYVEL) or bench.failed.get(PLYVEL, "")
+            why = bench.missing.get(bar.peer) or bench.failed.get(bar.peer) or unavailable
             row = attrs.evolve(row, reason=f"no ratio: {why}")
         return row
 
 
+def _unmeasured(row: Row, bench: Bench, unavailable: str) -> Row:
+    if row.subject in bench.missing:
+        return attrs.evolve(row, verdict=NOT_MEASURED, reason=bench.missing[row.subject])
+    if row.subject in bench.failed:
+        return attrs.evolve(row, verdict=FAILED, reason=bench.failed[row.subject])
+    return attrs.evolve(row, verdict=NOT_MEASURED, reason=unavailable)
+
+
 def all_cases(scale: Scale) -> list[Case]:
     """Every row there is with so many keys."""
-    cases = [*writing(), *looking_up(), *ranges(), *opening(), *disturbed(), *costs()]
+    cases = [
+        *writing(), *looking_up(), *plugged(), *threaded(), *ranges(), *uncompressed(), *opening(),
+        *disturbed(), *costs(),
+    ]  # fmt: skip
     if not scale.large:
         return cases
     return [
@@ -162,13 +210,46 @@ def looking_up() -> Iterator[Case]:
     yield merged(
         reads.PRESENT, target="present", large=True, seconds=lambda scale: 8e-5 * scale.probes
     )
-    yield merged(reads.MANY, large=True, seconds=lambda scale: 8e-5 * scale.probes)
-    yield merged(reads.SNAPSHOT, seconds=lambda scale: 8e-5 * scale.probes)
+    for read in reads.MANY_PRESENT:
+        yield merged(
+            read, target="many present", large=True, seconds=lambda scale: 8e-5 * scale.probes
+        )
+    for read in reads.MANY_ABSENT:
+        yield merged(
+            read, target="many absent", large=True, seconds=lambda scale: 2e-5 * scale.probes
+        )
+    yield merged(reads.SNAPSHOT_ABSENT, target="absent", seconds=lambda scale: 2e-5 * scale.probes)
+    yield merged(
+        reads.SNAPSHOT_PRESENT, target="present", seconds=lambda scale: 8e-5 * scale.probes
+    )
     yield filled(
-        reads.ABSENT, large=True,
+        reads.ABSENT, target="absent, five levels", large=True,
         seconds=lambda scale: 0.2 + 1.2e-5 * scale.keys + 5e-5 * scale.probes,
     )  # fmt: skip
-    yield filled(reads.PRESENT, large=True, seconds=lambda scale: 1.2e-4 * scale.probes)
+    yield filled(
+        reads.PRESENT, target="present, five levels", large=True,
+        seconds=lambda scale: 1.2e-4 * scale.probes,
+    )  # fmt: skip
+
+
+def plugged() -> Iterator[Case]:
+    """Lookups on five levels whose filters no compiled code can ask."""
+    of = partial(_lookups, PLUGGED, _read_plugged, engines=(PLUG_IN, PLYVEL))
+    yield of(
+        reads.ABSENT, target="plug-in absent",
+        seconds=lambda scale: 0.1 + 1.5e-5 * scale.keys + 1e-4 * scale.probes,
+    )  # fmt: skip
+    yield of(reads.PRESENT, target="plug-in present", seconds=lambda scale: 1e-4 * scale.probes)
+
+
+def threaded() -> Iterator[Case]:
+    """Lookups that several threads make at once."""
+    of = partial(Case, THREADED, engines=ONE_OF_OURS)
+    yield of(
+        THREADED_NAME, "ns", _threaded, target="threads",
+        seconds=lambda scale: 1e-4 * scale.probes * scale.repeats / 5,
+    )  # fmt: skip
+    yield of(f"keys a second by {THREADS} threads for one by one thread", "x", _gain, better=HIGHER)
 
 
 def ranges() -> Iterator[Case]:
@@ -178,9 +259,30 @@ def ranges() -> Iterator[Case]:
         reads.FORWARDS, target="iteration", large=True,
         seconds=lambda scale: scale.keys * (4e-6 + 1.2e-6 * scale.passes),
     )  # fmt: skip
-    yield ranged(reads.BACKWARDS, seconds=lambda scale: scale.keys * (4e-6 + 1.2e-6 * scale.passes))
-    yield ranged(reads.SEEK, seconds=lambda scale: 1.5e-4 * scale.ranges)
-    yield ranged(reads.PREFIX, seconds=lambda scale: 2.7e-4 * scale.ranges + 5e-7 * scale.keys)
+    for read in (reads.BACKWARDS, reads.KEYS_FORWARDS, reads.KEYS_BACKWARDS):
+        yield ranged(
+            read, target="iteration",
+            seconds=lambda scale: scale.keys * (4e-6 + 1e-6 * scale.passes),
+        )  # fmt: skip
+    for read in (reads.VALUES_FORWARDS, reads.VALUES_BACKWARDS):
+        yield ranged(read, seconds=lambda scale: scale.keys * (4e-6 + 1e-6 * scale.passes))
+    yield ranged(reads.SEEK, target="seek", seconds=lambda scale: 1.5e-4 * scale.ranges)
+    yield ranged(
+        reads.PREFIX, target="prefix",
+        seconds=lambda scale: 2.7e-4 * scale.ranges + 5e-7 * scale.keys,
+    )  # fmt: skip
+
+
+def uncompressed() -> Iterator[Case]:
+    """Lookups and ranges without compression, beside those with it."""
+    of = partial(_lookups, UNCOMPRESSED, _read_uncompressed, engines=ONE_OF_OURS)
+    yield of(reads.ABSENT, seconds=lambda scale: 0.1 + 1.2e-5 * scale.keys + 2e-5 * scale.probes)
+    for read in (reads.PRESENT, reads.MANY_PRESENT[-1]):
+        yield of(read, seconds=lambda scale: 8e-5 * scale.probes)
+    for read in (reads.FORWARDS, reads.BACKWARDS):
+        yield of(read, seconds=lambda scale: scale.keys * (4e-6 + 1e-6 * scale.passes))
+    yield of(reads.SEEK, seconds=lambda scale: 1.5e-4 * scale.ranges)
+    yield of(reads.PREFIX, seconds=lambda scale: 2.7e-4 * scale.ranges)
 
 
 def opening() -> Iterator[Case]:
@@ -207,7 +309,8 @@ def costs() -> Iterator[Case]:
     name = "bytes to tables per byte written"
     yield Case(COSTS, name, "x", _amplification, WITH_A_LOG, large=True)
     yield Case(COSTS, "on disk", "MiB", _disk, large=True)
-    yield Case(COSTS, "in memory after reading every key", "MiB", _memory, large=True)
+    name = "in memory after reading every key"
+    yield Case(COSTS, name, "MiB", _memory, target="memory", large=True)
 
 
 def _lookups(group: Group, measure: Callable[..., Figures], read: Read, **more: Any) -> Case:
@@ -228,8 +331,36 @@ def _read(bench: Bench, *, read: Read) -> Figures:
 
 
 def _read_filled(bench: Bench, *, read: Read) -> Figures:
-    without = (name for name, engine in bench.engines.items() if not engine.has_levels)
-    return Figures(bench.read_filled(read), dict.fromkeys(without, "it has no levels: one tree"))
+    return Figures(bench.read_filled(read), _without_levels(bench, "it has no levels: one tree"))
+
+
+def _read_uncompressed(bench: Bench, *, read: Read) -> Figures:
+    same = "it compresses nothing: the same database as above"
+    return Figures(bench.read_uncompressed(read), _without_levels(bench, same))
+
+
+def _without_levels(bench: Bench, note: str) -> dict[str, str]:
+    return {name: note for name, engine in bench.engines.items() if not engine.has_levels}
+
+
+def _read_plugged(bench: Bench, *, read: Read) -> Figures:
+    return Figures(bench.read_plugged(read), {PLYVEL: "with its own filters"})
+
+
+def _threaded(bench: Bench) -> Figures:
+    alone, together = bench.threaded[1], bench.threaded[THREADS]
+    taken, aims = dict(together), {}
+    if BLOCKED in alone:
+        taken[ONE_THREAD] = alone[BLOCKED]
+    if PLYVEL in together:
+        aims[ONE_THREAD] = min(alone[PLYVEL]) / min(together[PLYVEL])
+    notes = {name: f"alone {number(min(each))} ns" for name, each in alone.items() if each}
+    return Figures(taken, notes, aims)
+
+
+def _gain(bench: Bench) -> Figures:
+    alone, together = bench.threaded[1], bench.threaded[THREADS]
+    return Figures({name: [min(alone[name]) / min(each)] for name, each in together.items()})
 
 
 def _open(bench: Bench) -> Figures:

@@ -14,6 +14,12 @@ from benchmarks.keys import KEY_BYTES, random_bytes
 VALUE_BYTES = 100
 RANGE_ENTRIES = 10
 LEVELS, GROWTH = 5, 3.5
+THREADS = 4
+LISTS = (100, 1000)
+MANY_NAMES = tuple(
+    f"get_many of {size} {kind} keys, per key" for size in LISTS for kind in ("present", "absent")
+)
+THREADED_NAME = f"get of a present key from {THREADS} threads at once, per key"
 
 Item = TypeVar("Item")
 Pair = tuple[bytes, bytes]
@@ -39,9 +45,7 @@ class Data:
         self.present = [key for key, _ in chosen]
         self.answers = [value for _, value in chosen]
         """The values of the present keys."""
-        self.answer_lists = cut(self.answers, scale.batch)
         self.absent = cut(random_bytes(rng, KEY_BYTES * scale.probes), KEY_BYTES)
-        self.lists = cut(self.present, scale.batch)
         self.places = chosen[: scale.ranges]
         """What seeks go to."""
 

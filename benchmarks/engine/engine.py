@@ -100,13 +100,23 @@ class Engine(ABC):
         return get
 
     def many_getter(self, db: Any) -> Callable[[list[bytes]], list[bytes | None]]:
-        """What a list of keys is looked up with, all of which are there."""
+        """What a list of keys is looked up with; None stands for those that are not there."""
         get = db.get
         return lambda keys: [get(key) for key in keys]
 
     def items(self, db: Any, *, reverse: bool = False) -> Iterator[Pair]:
         """All entries in order, or from the last one on."""
         found: Iterator[Pair] = db.iterator(reverse=reverse)
+        return found
+
+    def keys(self, db: Any, *, reverse: bool = False) -> Iterator[bytes]:
+        """The keys of all entries."""
+        found: Iterator[bytes] = db.iterator(reverse=reverse, include_value=False)
+        return found
+
+    def values(self, db: Any, *, reverse: bool = False) -> Iterator[bytes]:
+        """The values of all entries, in the order of their keys."""
+        found: Iterator[bytes] = db.iterator(reverse=reverse, include_key=False)
         return found
 
     def seeker(self, db: Any) -> Any:
@@ -129,8 +139,11 @@ class Engine(ABC):
 
     # -- Levels that are filled ------------------------------------------------------------
 
-    def fill(self, path: Path, runs: Mapping[int, Pairs]) -> None:
-        """Make a database that has these runs on these levels, and nothing elsewhere."""
+    def fill(self, path: Path, runs: Mapping[int, Pairs], *, compressed: bool = True) -> None:
+        """Make a database that has these runs on these levels, and nothing elsewhere.
+
+        Blocks tell whether they are compressed, so that opening it takes no such option.
+        """
         raise NotImplementedError(f"{self.name} has no levels")
 
     def open_filled(self, path: Path) -> Any:

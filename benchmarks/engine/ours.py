@@ -11,10 +11,12 @@ import lsm
 import policies
 from benchmarks import filled_levels
 from benchmarks.engine.engine import BITS_PER_KEY, CACHE_BYTES, Engine, Opening, Pairs
+from benchmarks.engine.plug_in import PythonBloom
 from lsm.options import MIB, Options
 
 BLOCKED, LEVELDB = "lsm, blocked", "lsm, leveldb"
 OURS = (BLOCKED, LEVELDB)
+PLUG_IN = "lsm, plug-in"
 
 
 class Ours(Engine):
@@ -25,7 +27,9 @@ class Ours(Engine):
         self.name = name
         filters = name.partition(", ")[2]
         self._options: dict[str, Any] = {"bloom_filter_bits": BITS_PER_KEY}
-        if name != LEVELDB:
+        if name == PLUG_IN:
+            self._options = {"filter_policy": PythonBloom()}
+        elif name != LEVELDB:
             policy = policies.create(filters, bits_per_key=BITS_PER_KEY)
             self._options = {"filter_policy": policy}
 
@@ -48,8 +52,9 @@ class Ours(Engine):
         get_many: Callable[[list[bytes]], list[bytes | None]] = db.get_many
         return get_many
 
-    def fill(self, path: Path, runs: Mapping[int, Pairs]) -> None:
-        with self.opened(path, Opening(create=True), **filled_levels.STILL) as db:
+    def fill(self, path: Path, runs: Mapping[int, Pairs], *, compressed: bool = True) -> None:
+        more: dict[str, Any] = {} if compressed else {"compression": None}
+        with self.opened(path, Opening(create=True), **filled_levels.STILL, **more) as db:
             filled_levels.fill(db, runs)
 
     def tables_per_level(self, db: Any) -> list[int]:

@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engine.data import MANY_NAMES, THREADED_NAME
 from benchmarks.engine.engine import Engine, Opening, Pair, Pairs, peer_module
 from lsm.options import GIB
 
@@ -40,8 +41,10 @@ class LMDB(Engine):
             "put with sync=True": "with sync it is opened with sync=True",
             "get of an absent key": held,
             "get of a present key": held,
+            "get of an absent key from a snapshot": held,
             "get of a present key from a snapshot": held,
-            "get_many of 1000 present keys, per key": "Cursor.getmulti, of which the values",
+            THREADED_NAME: "each in a read transaction of its own",
+            **dict.fromkeys(MANY_NAMES, "Cursor.getmulti, of which the values"),
             "on disk": "its one file, which is not compressed",
         }
 
@@ -78,12 +81,32 @@ class LMDB(Engine):
         return self.getter(db)
 
     def many_getter(self, db: Any) -> Callable[[list[bytes]], list[bytes | None]]:
+        """``getmulti`` leaves out what is not there: the others are given their places then."""
         find = db.begin().cursor().getmulti
-        return lambda keys: [value for _, value in find(keys)]
+
+        def values(keys: list[bytes]) -> list[bytes | None]:
+            found = find(keys)
+            if len(found) == len(keys):
+                return [value for _, value in found]
+            return list(map(dict(found).get, keys))
+
+        return values
 
     def items(self, db: Any, *, reverse: bool = False) -> Iterator[Pair]:
         cursor = db.begin().cursor()
         found: Iterator[Pair] = cursor.iterprev() if reverse else cursor.iternext()
+        return found
+
+    def keys(self, db: Any, *, reverse: bool = False) -> Iterator[bytes]:
+        cursor = db.begin().cursor()
+        walk = cursor.iterprev if reverse else cursor.iternext
+        found: Iterator[bytes] = walk(keys=True, values=False)
+        return found
+
+    def values(self, db: Any, *, reverse: bool = False) -> Iterator[bytes]:
+        cursor = db.begin().cursor()
+        walk = cursor.iterprev if reverse else cursor.iternext
+        found: Iterator[bytes] = walk(keys=False, values=True)
         return found
 
     def seeker(self, db: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engine.data import MANY_NAMES
 from benchmarks.engine.engine import BITS_PER_KEY, CACHE_BYTES, Engine, Opening, Pairs, peer_module
 from benchmarks.engine.ours import LEVELDB, Ours
 from lsm.options import LEVELS, MIB
@@ -27,7 +28,7 @@ class Plyvel(Engine):
     def __init__(self) -> None:
         super().__init__()
         self._module = peer_module("plyvel")
-        self.remarks = {"get_many of 1000 present keys, per key": "a loop of get: it has no more"}
+        self.remarks = dict.fromkeys(MANY_NAMES, "a loop of get: it has no more")
 
     def opened(self, path: Path, how: Opening) -> Any:
         return self._module.DB(
@@ -50,9 +51,9 @@ class Plyvel(Engine):
         """With both bounds: plyvel takes one that is left out for the empty key."""
         db.compact_range(start=b"", stop=b"\xff" * 64)
 
-    def fill(self, path: Path, runs: Mapping[int, Pairs]) -> None:
+    def fill(self, path: Path, runs: Mapping[int, Pairs], *, compressed: bool = True) -> None:
         """By our engine, which writes LevelDB's files: LevelDB cannot be told where to put them."""
-        Ours(LEVELDB).fill(path, runs)
+        Ours(LEVELDB).fill(path, runs, compressed=compressed)
 
     def open_filled(self, path: Path) -> Any:
         """Open it, and have its first compaction fail.

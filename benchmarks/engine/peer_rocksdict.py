@@ -25,6 +25,7 @@ from lsm.options import MIB
 # Tables as large as RocksDB's own, before compression.
 _TABLE_ENTRIES = 500_000
 _EVENT = "EVENT_LOG_v1 "
+_RAISES = "snapshot[key], which raises where there is none, in a function that answers None then"
 
 
 class Rocksdict(Engine):
@@ -39,7 +40,9 @@ class Rocksdict(Engine):
         self._synced = self._module.WriteOptions()
         self._synced.sync = True
         self.remarks = {
-            "put in a batch of 1000": "write buffers of 64 MiB, its default; the others have 4"
+            "put in a batch of 1000": "write buffers of 64 MiB, its default; the others have 4",
+            "get of an absent key from a snapshot": _RAISES,
+            "get of a present key from a snapshot": _RAISES,
         }
 
     def opened(self, path: Path, how: Opening) -> Any:
@@ -56,7 +59,7 @@ class Rocksdict(Engine):
         """
         return self._module.Rdict(str(path), options, column_families={"default": options})
 
-    def options(self) -> Any:
+    def options(self, *, compressed: bool = True) -> Any:
         """Options with the filters and the cache that all engines get."""
         rocks = self._module
         tables = rocks.BlockBasedOptions()
@@ -65,7 +68,8 @@ class Rocksdict(Engine):
         options = rocks.Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_block_based_table_factory(tables)
-        options.set_compression_type(rocks.DBCompressionType.snappy())
+        kinds = rocks.DBCompressionType
+        options.set_compression_type(kinds.snappy() if compressed else kinds.none())
         return options
 
     def close(self, db: Any) -> float:
@@ -90,7 +94,7 @@ class Rocksdict(Engine):
         db.compact_range(None, None)
 
     def many_getter(self, db: Any) -> Callable[[list[bytes]], list[bytes | None]]:
-        """The same function: given a list it answers with one."""
+        """The same function: given a list it answers with one, and asks for all at once."""
         get: Callable[[list[bytes]], list[bytes | None]] = db.get
         return get
 
@@ -98,11 +102,30 @@ class Rocksdict(Engine):
         found: Iterator[Pair] = db.items(backwards=reverse)
         return found
 
+    def keys(self, db: Any, *, reverse: bool = False) -> Iterator[bytes]:
+        found: Iterator[bytes] = db.keys(backwards=reverse)
+        return found
+
+    def values(self, db: Any, *, reverse: bool = False) -> Iterator[bytes]:
+        found: Iterator[bytes] = db.values(backwards=reverse)
+        return found
+
     def seeker(self, db: Any) -> Any:
         return db.iter()
 
     def snapshot_getter(self, db: Any) -> Callable[[bytes], bytes | None]:
-        get: Callable[[bytes], bytes | None] = db.snapshot().__getitem__
+        """By its index, which is all that a snapshot has to ask for one key."""
+        snapshot = db.snapshot()
+
+        def get(key: bytes) -> bytes | None:
+            try:
+                value: bytes = snapshot[key]
+            except Exception as error:  # it has no type of its own
+                if error.args == ("key not found",):
+                    return None
+                raise
+            return value
+
         return get
 
     def prefix_iterator(self, db: Any) -> Callable[[bytes], Iterator[Pair]]:
@@ -113,9 +136,9 @@ class Rocksdict(Engine):
 
     # -- Levels that are filled ------------------------------------------------------------
 
-    def fill(self, path: Path, runs: Mapping[int, Pairs]) -> None:
+    def fill(self, path: Path, runs: Mapping[int, Pairs], *, compressed: bool = True) -> None:
         """Deepest first, as tables that it takes in: each goes as deep as it meets none."""
-        options = self._filled_options()
+        options = self._filled_options(compressed=compressed)
         db = self.open_with(path, options)
         into = self._module.IngestExternalFileOptions()
         into.set_move_files(True)
@@ -139,9 +162,9 @@ class Rocksdict(Engine):
         )
         return [int(each or 0) for each in told]
 
-    def _filled_options(self) -> Any:
+    def _filled_options(self, *, compressed: bool = True) -> Any:
         """As many levels as are filled, and nothing that moves by itself."""
-        options = self.options()
+        options = self.options(compressed=compressed)
         options.set_num_levels(LEVELS + 1)
         options.set_level_compaction_dynamic_level_bytes(False)
         options.set_disable_auto_compactions(True)

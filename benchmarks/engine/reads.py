@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from benchmarks.engine.data import RANGE_ENTRIES, Data
+from benchmarks.engine.data import LISTS, RANGE_ENTRIES, Data, cut
 from benchmarks.engine.engine import Engine
 from benchmarks.engine.settings import Scale
 from benchmarks.errors import WrongAnswersError
@@ -39,7 +39,8 @@ class Read:
     """A loop: ``body`` for each ``key`` of ``keys``, with what ``subject`` takes from a store.
 
     ``expected`` are the values of ``body`` in order; ``count`` is how many things the time of one
-    loop is divided by, ``repeats`` how often it is timed.
+    loop is divided by, ``repeats`` how often it is timed. Where making the keys is what is
+    measured, as in an iteration, they are not ``prepared``.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Read:
     expected: Callable[[Data], Iterable[Any]]
     count: Callable[[Scale], int]
     repeats: Callable[[Scale], int] = lambda scale: scale.repeats
+    prepared: bool = True
 
     def check(self, store: Store, data: Data) -> None:
         """WrongAnswersError unless all answers are right."""
@@ -76,6 +78,9 @@ def measure(
 
 def _sample(read: Read, store: Store, data: Data, scale: Scale) -> Sample:
     loop, subject = fresh_loop(read.body(store.engine)), read.subject(store)
+    if read.prepared:
+        keys = list(read.keys(data, store))
+        return Sample(lambda: loop(keys, subject), read.count(scale))
     return Sample(lambda: loop(read.keys(data, store), subject), read.count(scale))
 
 
@@ -93,18 +98,33 @@ ABSENT = attrs.evolve(
     keys=lambda data, store: data.absent,
     expected=lambda data: [None] * len(data.absent),
 )
-MANY = attrs.evolve(
-    PRESENT,
-    name="get_many of 1000 present keys, per key",
-    subject=lambda store: store.engine.many_getter(store.db),
-    keys=lambda data, store: data.lists,
-    expected=lambda data: data.answer_lists,
-)
-SNAPSHOT = attrs.evolve(
-    PRESENT,
-    name="get of a present key from a snapshot",
-    subject=lambda store: store.engine.snapshot_getter(store.db),
-)
+
+
+def many(size: int, of: Read, kind: str) -> Read:
+    """Looking up what ``of`` does in lists of so many."""
+    return attrs.evolve(
+        of,
+        name=f"get_many of {size} {kind} keys, per key",
+        subject=lambda store: store.engine.many_getter(store.db),
+        keys=lambda data, store: cut(list(of.keys(data, store)), size),
+        expected=lambda data: cut(list(of.expected(data)), size),
+    )
+
+
+MANY_PRESENT = tuple(many(size, PRESENT, "present") for size in LISTS)
+MANY_ABSENT = tuple(many(size, ABSENT, "absent") for size in LISTS)
+
+
+def from_snapshot(of: Read) -> Read:
+    """The same lookups in a snapshot."""
+    return attrs.evolve(
+        of,
+        name=f"{of.name} from a snapshot",
+        subject=lambda store: store.engine.snapshot_getter(store.db),
+    )
+
+
+SNAPSHOT_PRESENT, SNAPSHOT_ABSENT = from_snapshot(PRESENT), from_snapshot(ABSENT)
 FORWARDS = Read(
     name="an entry of all in order",
     body=lambda engine: "key",
@@ -113,12 +133,37 @@ FORWARDS = Read(
     expected=lambda data: data.in_order,
     count=lambda scale: scale.keys,
     repeats=lambda scale: scale.passes,
+    prepared=False,
 )
 BACKWARDS = attrs.evolve(
     FORWARDS,
     name="an entry of all, from the last one on",
     keys=lambda data, store: store.engine.items(store.db, reverse=True),
     expected=lambda data: reversed(data.in_order),
+)
+KEYS_FORWARDS = attrs.evolve(
+    FORWARDS,
+    name="a key of all in order",
+    keys=lambda data, store: store.engine.keys(store.db),
+    expected=lambda data: (key for key, _ in data.in_order),
+)
+KEYS_BACKWARDS = attrs.evolve(
+    FORWARDS,
+    name="a key of all, from the last one on",
+    keys=lambda data, store: store.engine.keys(store.db, reverse=True),
+    expected=lambda data: (key for key, _ in reversed(data.in_order)),
+)
+VALUES_FORWARDS = attrs.evolve(
+    FORWARDS,
+    name="a value of all in order",
+    keys=lambda data, store: store.engine.values(store.db),
+    expected=lambda data: (value for _, value in data.in_order),
+)
+VALUES_BACKWARDS = attrs.evolve(
+    FORWARDS,
+    name="a value of all, from the last one on",
+    keys=lambda data, store: store.engine.values(store.db, reverse=True),
+    expected=lambda data: (value for _, value in reversed(data.in_order)),
 )
 SEEK = Read(
     name="a seek, and the entry there",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import attrs
 
+from benchmarks.engine.targets import FEW, JUDGED_AT, MANY
+
 FEWEST_KEYS, MOST_KEYS = 1000, 20_000_000
 
 # What takes seconds for each million keys is repeated until so many were handled.
@@ -15,10 +17,10 @@ class Settings:
     """The sizes, and what is the same with each of them.
 
     With ``large`` keys or more only the rows are measured that tell something new there, and what
-    goes over all entries once. Targets are stated for ``judged_at`` keys.
+    goes over all entries once. Targets are held to with ``judged_at`` keys.
     """
 
-    sizes: tuple[int, ...] = (100_000, 1_000_000)
+    sizes: tuple[int, ...] = (FEW, MANY)
     repeats: int = 5
     seed: int = 1
     batch: int = 1000
@@ -27,7 +29,7 @@ class Settings:
     puts: int = 10_000
     sync_puts: int = 100
     large: int = 10_000_000
-    judged_at: int = 1_000_000
+    judged_at: tuple[int, ...] = JUDGED_AT
 
     def scale(self, keys: int) -> Scale:
         """What is measured with so many keys."""
@@ -46,7 +48,7 @@ class Settings:
             puts=min(self.puts, keys),
             sync_puts=min(self.sync_puts, keys),
             large=large,
-            judged=keys == self.judged_at,
+            judged=keys in self.judged_at,
         )
 
 
@@ -76,5 +78,7 @@ class Scale:
 
 
 DEFAULT = Settings()
-QUICK = Settings(sizes=(20_000,), probes=5_000, ranges=500, puts=2_000, sync_puts=10)
-FULL = Settings(sizes=(100_000, 1_000_000, 10_000_000))
+QUICK = Settings(
+    sizes=(10_000,), repeats=3, probes=3_000, ranges=300, puts=1_000, sync_puts=10, judged_at=()
+)
+FULL = Settings(sizes=(FEW, 100_000, MANY, 10_000_000))

@@ -11,11 +11,14 @@ from itertools import groupby
 import attrs
 
 from benchmarks import text
-from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, RANGES, WRITING
-from benchmarks.engine.engines import ALL, PLYVEL
-from benchmarks.rows import Row, number
+from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, HELD, RANGES, WRITING
+from benchmarks.engine.engines import ALL, ONE_OF_OURS, PLYVEL
+from benchmarks.engine.ours import PLUG_IN
+from benchmarks.rows import MET, MISSED, Row, number
 
 _WHAT = {group.title: group.what for group in GROUPS}
+GROWING = (COMPACTED.title, FILLED.title, RANGES.title)
+FEWEST_SIZES = 3
 # What a summary has: the rows of these groups with these beginnings.
 _FIRST = (
     (WRITING, "put in a batch"),
@@ -27,14 +30,15 @@ _FIRST = (
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Every size, every group."""
-    for keys, members in groupby(rows, key=lambda row: row.at.get("n", 0)):
-        some = list(members)
+    """Every size, every group; then how the sizes differ, and the targets."""
+    measured = [row for row in rows if row.group != HELD.title]
+    for keys, members in groupby(measured, key=lambda row: row.at.get("n", 0)):
         yield ""
         yield f"{keys:,} entries: random keys of 16 bytes with values of 100"
-        for title, group in text.by_group(some):
+        for title, group in text.by_group(list(members)):
             yield from _group(title, group)
-        yield from _targets(some)
+    yield from _growth(measured)
+    yield from _held(held(rows))
 
 
 def _group(title: str, rows: Sequence[Row]) -> Iterator[str]:
@@ -53,12 +57,63 @@ def _table(rows: Sequence[Row], label: Callable[[Row], str]) -> Iterator[str]:
         yield from text.grid(ratios, label, _subject)
 
 
-def _targets(rows: Sequence[Row]) -> Iterator[str]:
-    judged = [row for row in rows if row.target is not None]
-    if judged:
-        yield ""
-        yield "Targets"
-        yield from text.listing(judged, lambda row: f"{row.name}, {row.subject}")
+def _growth(rows: Sequence[Row]) -> Iterator[str]:
+    """Reading, at every size as a multiple of what it takes at the smallest one, if there are many.
+
+    What grows should be levels and cache misses, which the engines have in common.
+    """
+    found = [
+        row for row in rows if row.value and row.group in GROWING and row.subject in ONE_OF_OURS
+    ]
+    sizes = sorted({int(row.at["n"]) for row in found})
+    if len(sizes) < FEWEST_SIZES:
+        return
+    times = {(row.group, row.name, row.subject, row.at["n"]): row.value or 0.0 for row in found}
+    asked = dict.fromkeys(key[:3] for key in times)
+    table = [("what grows, times the smallest size", "of", *(f"{size:,}" for size in sizes))]
+    for key in asked:
+        taken = [times.get((*key, size)) for size in sizes]
+        if None not in taken:
+            grown = (number((each or 0.0) / (taken[0] or 1.0)) for each in taken)
+            table.append((f"{key[0].lower()}: {key[1]}", key[2], *grown))
+    yield ""
+    yield "Growth"
+    yield from text.aligned(table)
+
+
+def held(rows: Sequence[Row]) -> list[Row]:
+    """The rows of ours beside one peer each, whose ratios are held to targets."""
+    return [row for row in rows if row.group == HELD.title]
+
+
+def _held(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each peer of each question: both times, the ratio, must, aim, and the verdict."""
+    if not rows:
+        return
+    yield ""
+    yield HELD.title
+    yield f"  {HELD.what}"
+    table = [("", "", "ours", "beside", "", "ratio", "must", "aim", "")]
+    for (name, keys), members in groupby(rows, key=_question):
+        for at, row in enumerate(members):
+            assert row.target is not None
+            theirs = number(min(row.peer_repeats)) if row.peer_repeats else ""
+            first = (f"{name}, {row.unit}", f"{keys:,}") if at == 0 else ("", "")
+            ratio, aim = number(row.ratio), number(row.aim)
+            beside = str(row.at.get("beside", ""))
+            cells = (number(row.value), beside, theirs, ratio, str(row.target), aim, standing(row))
+            table.append((*first, *cells))
+    yield from text.aligned(table)
+    yield from dict.fromkeys(f"  {row.verdict}: {row.reason}" for row in rows if row.reason)
+
+
+def standing(row: Row) -> str:
+    """The verdict on a target, and whether the aim is reached, too."""
+    return f"{row.verdict}, and the aim" if row.reaches_aim else row.verdict
+
+
+def _question(row: Row) -> tuple[str, int]:
+    return row.name, int(row.at["n"])
 
 
 def _subject(row: Row) -> str:
@@ -88,19 +143,39 @@ def _is_first(row: Row) -> bool:
 
 def markdown(rows: Sequence[Row], keys: int) -> Iterator[str]:
     """The rows of one size as a table: an engine a column, in brackets how many times plyvel's."""
-    yield f"| what | {' | '.join(ALL)} | target | |"
-    yield f"|------|{'-----:|' * len(ALL)}--------|---|"
-    some = [row for row in rows if row.at.get("n") == keys]
+    engines = (*ALL, PLUG_IN)
+    yield f"| what | {' | '.join(engines)} |"
+    yield f"|------|{'-----:|' * len(engines)}"
+    some = [row for row in rows if row.at.get("n") == keys and row.group != HELD.title]
     for (group, name), members in groupby(some, key=lambda row: (row.group, row.name)):
         found = {row.subject: row for row in members}
-        judged = [row for row in found.values() if row.target is not None]
         cells = (
             f"{group.lower()}: {name}, {next(iter(found.values())).unit}",
-            *(_cell(found.get(engine)) for engine in ALL),
-            str(judged[0].target) if judged else "",
-            ", ".join(dict.fromkeys(row.verdict for row in judged)),
+            *(_cell(found.get(engine)) for engine in engines),
         )
         yield f"| {' | '.join(cells)} |"
+
+
+def markdown_of_targets(rows: Sequence[Row]) -> Iterator[str]:
+    """The targets as a table: a line for each question, with each peer's ratio, must and aim."""
+    yield "| what | keys | ours | beside: ratio, must, aim | |"
+    yield "|------|-----:|-----:|------|---|"
+    for (name, keys), members in groupby(held(rows), key=_question):
+        some = list(members)
+        first = some[0]
+        met = sum(row.verdict == MET for row in some)
+        yield (
+            f"| {name} | {keys:,} | {number(first.value)} {first.unit} | "
+            f"{'; '.join(map(_beside, some))} | {met} of {len(some)} |"
+        )
+
+
+def _beside(row: Row) -> str:
+    beside = str(row.at.get("beside", "alone"))
+    ratio = f" {number(row.ratio)}" if row.ratio is not None else ""
+    aim = f", {number(row.aim)}" if row.aim is not None else ""
+    verdict = " **missed**" if row.verdict == MISSED else ""
+    return f"{beside}{ratio} ({row.target}{aim}){verdict}"
 
 
 def _cell(row: Row | None) -> str:

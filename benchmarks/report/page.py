@@ -80,7 +80,8 @@ def _about(record: Record) -> Iterator[str]:
         yield load + (f" and {after[0]:g} after" if after else "")
     if kernel.get("name"):
         simd = f" ({kernel['simd']})" if kernel.get("simd") else ""
-        yield f"{kernel['name']} kernel{simd}"
+        engine = f", {kernel['engine']} engine" if kernel.get("engine") else ""
+        yield f"{kernel['name']} kernel{simd}{engine}"
     if record.summary.get("seconds"):
         yield duration(record.summary["seconds"])
 
