@@ -249,7 +249,7 @@ def threaded() -> Iterator[Case]:
         THREADED_NAME, "ns", _threaded, target="threads",
         seconds=lambda scale: 1e-4 * scale.probes * scale.repeats / 5,
     )  # fmt: skip
-    yield of(f"keys a second by {THREADS} threads for one by one thread", "x", _gain, better=HIGHER)
+    yield of(f"keys a second, {THREADS} threads for 1", "x", _gain, better=HIGHER)
 
 
 def ranges() -> Iterator[Case]:

@@ -19,7 +19,7 @@ LISTS = (100, 1000)
 MANY_NAMES = tuple(
     f"get_many of {size} {kind} keys, per key" for size in LISTS for kind in ("present", "absent")
 )
-THREADED_NAME = f"get of a present key from {THREADS} threads at once, per key"
+THREADED_NAME = f"get from {THREADS} threads, per key"
 
 Item = TypeVar("Item")
 Pair = tuple[bytes, bytes]

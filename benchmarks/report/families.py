@@ -29,6 +29,7 @@ ENGINES = {
     "plyvel": PEERS[0],
     "rocksdict": "classic",
     "lmdb": "cuckoo",
+    "lsm, plug-in": "counting",
 }
 
 

@@ -61,7 +61,7 @@ def tables(record: Record) -> Iterator[Markup]:
 
 def table(rows: Sequence[Row]) -> Markup:
     """The rows of one group: a grid where the part has a shape for it, else a line for each."""
-    shape = SHAPES.get(rows[0].part)
+    shape = None if _all_judged(rows) else SHAPES.get(rows[0].part)
     if shape is None and all("column" in row.at for row in rows):
         shape = Shape(("",), lambda row: (row.name,), lambda row: str(row.at["column"]))
     content = grid(rows, shape) if shape else listing(rows)
@@ -71,6 +71,11 @@ def table(rows: Sequence[Row]) -> Markup:
         tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=rows[0].group),
         _reasons(rows),
     )
+
+
+def _all_judged(rows: Sequence[Row]) -> bool:
+    """Whether there is more to say of each than fits into a grid."""
+    return all(row.target is not None for row in rows)
 
 
 def grid(rows: Sequence[Row], shape: Shape) -> Markup:
@@ -142,6 +147,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "peer": _peer,
     "ratio": lambda row: "" if row.ratio is None else f"{row.ratio:.3g}",
     "target": lambda row: str(row.target or ""),
+    "aim": lambda row: number(row.aim),
     "verdict": _verdict,
     "why, remarks": lambda row: "; ".join(filter(None, (row.reason, row.note))),
 }

@@ -14,11 +14,20 @@ import pytest
 from benchmarks.levels import budget
 from benchmarks.record import Record
 from benchmarks.report import families, svg
-from benchmarks.report.charts import building, engines, memory, rates, reads, speed, targets
+from benchmarks.report.charts import (
+    building,
+    engines,
+    memory,
+    rates,
+    reads,
+    speed,
+    standing,
+    targets,
+)
 from benchmarks.report.charts.configurations import configurations
 from benchmarks.report.labels import HEIGHT, Box, Label, placed, spread
 from benchmarks.report.markup import Markup, escape, tag
-from benchmarks.rows import FAILED, Row
+from benchmarks.rows import FAILED, Row, Target
 from tests.benchmarks.example_record import HEAD, PEERS, SUBJECTS, example_record
 
 CHARTS = {
@@ -27,6 +36,7 @@ CHARTS = {
     "reads": reads.figure,
     "memory": memory.figure,
     "building": building.figure,
+    "standing": standing.figure,
     "engines": engines.figure,
     "targets": targets.figure,
 }
@@ -367,14 +377,56 @@ def test_building_pairs_what_was_built_with_what_was_asked(record: Record) -> No
 
 
 def test_engines_shows_every_ratio_at_every_size(record: Record) -> None:
-    expected = {row.id for row in record.of("engine") if row.ratio}
+    expected = {row.id for row in record.of("engine") if row.ratio and "beside" not in row.at}
     assert len(expected) == 12 * (4 + 3)
     made = engines.figure(record)
     assert both_widths(made) == [expected, expected]
     assert "Not measured: lmdb at 1,000,000 keys" in made
+
+
+def test_standing_shows_every_ratio_that_is_held_to_a_target(record: Record) -> None:
+    judged = [row for row in record.of("engine") if row.target and row.ratio]
+    made = standing.figure(record)
+    assert both_widths(made) == 2 * [{row.id for row in judged}]
+    met = sum(row.verdict == "met" for row in judged)
+    assert 0 < met < len(judged) == 24
+    assert f"meets {met} of 24 targets" in made
+    assert "Not measured: 12;" in made
     wide, _ = drawings(made)
     limits = [each for each in wide.iter("line") if each.attrib["class"] == "limit"]
-    assert len(limits) == 2 * 2 * 2
+    assert len(limits) == len(judged)
+
+
+def test_a_mark_lies_right_of_its_tick_if_and_only_if_the_target_is_met(record: Record) -> None:
+    rows = {row.id: row for row in record.of("engine")}
+    for drawing in drawings(standing.figure(record)):
+        marks = [each for each in drawing.iter("g") if "data-row" in each.attrib]
+        assert marks
+        for mark in marks:
+            row = rows[mark.attrib["data-row"]]
+            bar = mark.find("rect")
+            tick = next(each for each in mark.findall("line") if each.attrib["class"] == "limit")
+            assert bar is not None
+            assert bar.attrib["class"] == ("met" if row.verdict == "met" else "missed")
+            at, left = float(tick.attrib["x1"]), float(bar.attrib["x"])
+            right = left + float(bar.attrib["width"])
+            assert (abs(at - left) < abs(at - right)) == (row.verdict == "met"), row.id
+
+
+def test_what_is_furthest_ahead_of_the_best_comes_first(record: Record) -> None:
+    found = standing.questions(record)
+    closest = [max(row.ratio or 0 for row in each.rows) for each in found]
+    assert closest == sorted(closest)
+    ahead = sum(ratio < 1 for ratio in closest)
+    assert f"faster than every other engine in {ahead} of 12 questions" in standing.figure(record)
+
+
+def test_what_is_no_ratio_of_times_is_told_in_the_tables_only(record: Record) -> None:
+    row = standing.questions(record)[0].rows[0]
+    gain = attrs.evolve(row, target=Target(1.0, "at least one thread's", at_least=True))
+    alone = attrs.evolve(row, at={"n": 5}, target=Target(5.0, "at most 5 us", absolute=True))
+    made = standing.figure(attrs.evolve(record, rows=[gain, alone]))
+    assert "Nothing of the engine was held to a target" in made
 
 
 def test_targets_shows_every_row_that_was_judged(record: Record) -> None:

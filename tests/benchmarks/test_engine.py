@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,24 +16,29 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lsm
-from benchmarks.engine import EnginePart, engines, latency, memory, reads, shown
+import policies
+from benchmarks.engine import EnginePart, engines, latency, memory, reads, shown, threads
 from benchmarks.engine.bench import Bench, check_values
 from benchmarks.engine.benches import Benches
 from benchmarks.engine.cases import Case, Figures, Group, all_cases
-from benchmarks.engine.data import LEVELS, Data
+from benchmarks.engine.data import LEVELS, THREADS, Data
 from benchmarks.engine.engine import Engine
 from benchmarks.engine.engines import ALL, BLOCKED, PLYVEL, ROCKSDICT, all_engines
-from benchmarks.engine.ours import LEVELDB, OURS, Ours
+from benchmarks.engine.ours import LEVELDB, OURS, PLUG_IN, Ours
+from benchmarks.engine.plug_in import PythonBloom
 from benchmarks.engine.settings import DEFAULT, FULL, QUICK, Settings
 from benchmarks.engine.steps import Step
-from benchmarks.engine.targets import TARGETS
+from benchmarks.engine.targets import MANY, ONE_THREAD, TARGETS
 from benchmarks.errors import UnavailableError, WrongAnswersError
 from benchmarks.filled_levels import STILL, check_shape, dealt, fill, tables_per_level
 from benchmarks.parts import Size
 from benchmarks.record import Record
 from benchmarks.rows import FAILED, INFORMATION, MET, MISSED, NOT_MEASURED, Row
+from tests.effort import examples
 
 ROOT = Path(__file__).parents[2]
 KEYS = 1000
@@ -87,53 +93,83 @@ def break_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(kind, "getter", broken)
 
 
-def judged_rows(
-    target: str | None, ours: Sequence[float], peer: Sequence[float], bench: Bench
+def held_rows(
+    target: str | None, taken: dict[str, Sequence[float]], bench: Bench, **more: Any
 ) -> dict[str, Row]:
-    taken = {BLOCKED: ours} | ({PLYVEL: peer} if peer else {})
-    bench.scale = attrs.evolve(bench.scale, judged=True)
-    case = Case(GROUP, "a row", "us", lambda bench: Figures(taken), (BLOCKED, PLYVEL), target)
-    return {row.subject: row for row in case.rows(bench)}
+    """The rows of targets, by whom ours is held against; with a million keys, as it seems."""
+    bench.scale = attrs.evolve(bench.scale, keys=MANY, judged=True)
+    case = Case(GROUP, "a row", "us", lambda bench: Figures(taken, **more), ALL, target)
+    rows = list(case.rows(bench))
+    assert all(row.target is None for row in rows[: len(ALL)])
+    return {str(row.at.get("beside", "")): row for row in rows[len(ALL) :]}
 
 
-@needs_plyvel
 @pytest.mark.parametrize(
-    ("target", "ours", "peer", "verdict"),
+    ("target", "ours", "peer", "verdict", "aim"),
     [
-        ("absent", [9, 4, 5], [1, 2], MET),
-        ("absent", [9, 5, 4.01], [1, 2], MISSED),
-        ("replay", [7, 5], [0.1], MET),
-        ("replay", [7, 5.01], [100], MISSED),
-        (None, [7], [1], INFORMATION),
+        ("absent", [9, 4, 5], [20, 21], MET, False),
+        ("absent", [2.4, 5], [20, 21], MET, True),
+        ("absent", [9, 5, 4.01], [20, 21], MISSED, False),
+        ("opening", [7, 8], [7], MET, False),
+        ("opening", [7.01, 8], [7], MISSED, False),
     ],
 )
 def test_the_best_is_held_against_the_target(
-    target: str | None, ours: list[float], peer: list[float], verdict: str, bench: Bench
+    target: str, ours: list[float], peer: list[float], verdict: str, aim: bool, bench: Bench
 ) -> None:
-    rows = judged_rows(target, ours, peer, bench)
-    assert rows[BLOCKED].verdict == verdict
-    assert rows[BLOCKED].ratio == min(ours) / min(peer)
-    assert rows[PLYVEL].verdict == INFORMATION
-    assert (rows[PLYVEL].target, rows[PLYVEL].ratio) == (None, None)
+    bench.missing.clear()
+    row = held_rows(target, {BLOCKED: ours, PLYVEL: peer}, bench)[PLYVEL]
+    assert (row.verdict, row.reaches_aim) == (verdict, aim)
+    assert row.ratio == min(ours) / min(peer)
+    assert (row.subject, row.peer, row.value) == (BLOCKED, PLYVEL, min(ours))
+    assert shown.standing(row) == (f"{verdict}, and the aim" if aim else verdict)
 
 
-def test_without_plyvel_only_absolute_targets_are_judged(bench: Bench) -> None:
-    bench.engines.pop(PLYVEL, None)
-    bench.missing[PLYVEL] = "peer plyvel is not installed"
-    rows = judged_rows("absent", [1], [], bench)
-    assert (rows[BLOCKED].verdict, rows[BLOCKED].value) == (NOT_MEASURED, 1)
-    assert "plyvel is not installed" in rows[BLOCKED].reason
-    assert (rows[PLYVEL].verdict, rows[PLYVEL].reason) == (NOT_MEASURED, bench.missing[PLYVEL])
-    assert judged_rows("replay", [1], [], bench)[BLOCKED].verdict == MET
-    assert judged_rows(None, [1], [], bench)[BLOCKED].verdict == INFORMATION
+def test_a_limit_of_ours_alone_needs_no_peer(bench: Bench) -> None:
+    assert held_rows("replay", {BLOCKED: [7, 5]}, bench)[""].verdict == MET
+    assert held_rows("replay", {BLOCKED: [7, 5.01], PLYVEL: [100]}, bench)[""].verdict == MISSED
+    assert held_rows(None, {BLOCKED: [1]}, bench) == {}
 
 
-def test_only_ours_is_held_to_targets(bench: Bench) -> None:
-    bench.scale = attrs.evolve(bench.scale, judged=True)
-    taken = dict.fromkeys(ALL, (1.0,))
-    case = Case(GROUP, "a row", "us", lambda bench: Figures(taken), INSTALLED, "replay")
-    rows = list(case.rows(bench))
-    assert [row.subject for row in rows if row.target is not None] == list(OURS)
+def test_threads_are_held_against_one_of_ours_and_aim_for_what_plyvel_gains(bench: Bench) -> None:
+    for together, verdict, aim in (([10.0], MET, False), ([10.1], MISSED, False), ([5], MET, True)):
+        taken = {BLOCKED: together, ONE_THREAD: [10.0, 12.0]}
+        row = held_rows("threads", taken, bench, aims={ONE_THREAD: 1.9})[ONE_THREAD]
+        assert (row.verdict, row.reaches_aim) == (verdict, aim)
+        assert row.ratio == 10 / min(together)
+
+
+def test_a_peer_that_is_missing_or_failed_leaves_the_others_judged(bench: Bench) -> None:
+    bench.missing = {PLYVEL: "peer plyvel is not installed"}
+    bench.failed = {ROCKSDICT: "rocksdict answers wrongly"}
+    taken = dict.fromkeys((BLOCKED, ROCKSDICT, "lmdb"), (1.0,))
+    rows = held_rows("absent", taken, bench)
+    assert list(rows) == [PLYVEL, ROCKSDICT, "lmdb"]
+    for name, why in (PLYVEL, "plyvel is not installed"), (ROCKSDICT, "rocksdict answers wrongly"):
+        assert (rows[name].verdict, rows[name].value) == (NOT_MEASURED, 1.0)
+        assert why in rows[name].reason
+    assert rows["lmdb"].verdict == MISSED
+    bench.failed = {BLOCKED: "lsm, blocked answers wrongly"}
+    assert {row.verdict for row in held_rows("absent", taken, bench).values()} == {FAILED}
+
+
+def test_who_is_beside_plyvel_has_a_ratio_and_no_target(bench: Bench) -> None:
+    taken = {name: [2.0, 3.0] for name in (*OURS, "lmdb")} | {PLYVEL: [1.0]}
+    case = Case(GROUP, "a row", "us", lambda bench: Figures(taken), tuple(taken), "absent")
+    rows = {row.subject: row for row in case.rows(bench)}
+    assert list(rows) == list(taken)  # and no targets, with so few keys
+    assert all(row.ratio == (None if name == PLYVEL else 2.0) for name, row in rows.items())
+    assert {row.verdict for row in rows.values()} == {INFORMATION}
+
+
+def test_every_target_is_held_beside_somebody_who_is_there() -> None:
+    for bars in TARGETS.values():
+        assert len({bar.peer for bar in bars}) == len(bars) > 0
+        for bar in bars:
+            assert bar.peer in (*ALL[len(OURS) :], ONE_THREAD, "")
+            assert bar.aim is None or bar.aim < bar.must
+            assert (bar.peer == ONE_THREAD) == bar.at_least
+            assert f"{bar.must:g}" in bar.target("a row").wording
 
 
 def test_what_is_not_available_costs_its_row_only(bench: Bench) -> None:
@@ -148,14 +184,15 @@ def test_every_target_has_a_row_and_every_row_a_name_of_its_own() -> None:
     for settings in (QUICK, DEFAULT, FULL):
         units = EnginePart().units(settings)
         assert len({unit.key for unit in units}) == len(units)
-    cases = all_cases(DEFAULT.scale(DEFAULT.judged_at))
-    assert {case.target for case in cases} - {None} == set(TARGETS)
-    assert DEFAULT.judged_at in DEFAULT.sizes
-    assert not any(QUICK.scale(keys).judged for keys in QUICK.sizes)
+    cases = all_cases(DEFAULT.scale(MANY))
+    assert {case.target for case in cases} - {None} == {target for target, _ in TARGETS}
+    assert {keys for _, keys in TARGETS} == set(DEFAULT.judged_at) <= set(DEFAULT.sizes)
+    assert set(DEFAULT.sizes) <= set(FULL.sizes)
+    assert not any(case.bars(QUICK.scale(keys)) for case in cases for keys in QUICK.sizes)
 
 
 def test_among_very_many_keys_less_is_measured_but_what_counts() -> None:
-    every, large = (all_cases(FULL.scale(keys)) for keys in (FULL.judged_at, FULL.large))
+    every, large = (all_cases(FULL.scale(keys)) for keys in (MANY, FULL.large))
     assert FULL.large in FULL.sizes
     assert {case.row(1).id for case in large} < {case.row(1).id for case in every}
     assert {case.target for case in large} >= {"load", "absent", "present", "iteration", "opening"}
@@ -251,8 +288,13 @@ def test_every_engine_gives_every_right_answer(name: str, tmp_path: Path, test_s
     engine.compact(db)
     assert list(engine.items(db)) == data.in_order
     assert list(engine.items(db, reverse=True)) == data.in_order[::-1]
-    keys = [key for key, _ in data.in_order]
-    assert engine.many_getter(db)(keys) == [value for _, value in data.in_order]
+    keys, values = ([pair[at] for pair in data.in_order] for at in (0, 1))
+    assert list(engine.keys(db)) == list(engine.keys(db, reverse=True))[::-1] == keys
+    assert list(engine.values(db)) == list(engine.values(db, reverse=True))[::-1] == values
+    assert engine.many_getter(db)(keys) == values
+    some = [data.absent[0], keys[-1], data.absent[1], keys[0]]
+    assert engine.many_getter(db)(some) == [None, values[-1], None, values[0]]
+    assert engine.many_getter(db)(data.absent) == [None] * len(data.absent)
     prefix = keys[-1][:1]
     assert list(engine.prefix_iterator(db)(prefix)) == [
         pair for pair in data.in_order if pair[0].startswith(prefix)
@@ -263,6 +305,7 @@ def test_every_engine_gives_every_right_answer(name: str, tmp_path: Path, test_s
     put = engine.putter(db, sync=False)
     put(keys[0], b"another value")
     assert get(keys[0]) == data.in_order[0][1]
+    assert get(data.absent[0]) is None
     assert engine.getter(db)(keys[0]) == b"another value"
     del get, put
     engine.close(db)
@@ -283,7 +326,7 @@ def test_an_engine_that_finds_nothing_is_not_timed_and_the_others_are(
     assert set(bench.read(reads.PRESENT)) == set(INSTALLED) - {name}
     assert list(bench.failed) == [name]
     assert bench.failed[name].startswith(f"{name} answers wrongly 50 of 50 times")
-    assert name not in bench.read(reads.SNAPSHOT)
+    assert name not in bench.read(reads.SNAPSHOT_PRESENT)
 
 
 @needs_plyvel
@@ -352,8 +395,8 @@ def test_rocksdb_has_its_filters_after_it_was_opened_again(
     counted: list[Any] = []
     own = type(rocks).options
 
-    def counting(self: Any) -> Any:
-        options = own(self)
+    def counting(self: Any, **more: Any) -> Any:
+        options = own(self, **more)
         options.enable_statistics()
         counted.append(options)
         return options
@@ -509,7 +552,7 @@ def test_every_row_is_measured_and_shown(tmp_path: Path, settings: Settings) -> 
     for row in rows:
         assert row.name in told
         assert row.at == {"n": KEYS}
-        measured = row.subject in INSTALLED and "memory" not in row.name
+        measured = row.subject in (*INSTALLED, PLUG_IN) and "memory" not in row.name
         assert (row.value is not None) == measured, row
         assert row.verdict == (INFORMATION if measured else NOT_MEASURED), row.reason
         if measured and row.subject != PLYVEL and PLYVEL in INSTALLED and row.peer:
@@ -589,7 +632,7 @@ def test_a_missing_engine_has_rows_that_say_so(
     monkeypatch.setitem(sys.modules, module, None)
     rows = rows_of(settings, tmp_path, only="get of a")
     missing = [row for row in rows if row.subject == module]
-    assert len(missing) == 5
+    assert len(missing) == (11 if module == PLYVEL else 9)  # of the plug-in's group, too
     for row in missing:
         assert row.verdict == NOT_MEASURED
         assert f"peer {module} is not installed: pip install {module}" in row.reason
@@ -644,30 +687,158 @@ def test_a_table_has_a_column_for_every_engine() -> None:
                    at={"n": 5}, value=value, **more)  # fmt: skip
 
     rows = [
-        row(BLOCKED, 2.0, ratio=2.0, target=TARGETS["load"], verdict=MET),
+        row(BLOCKED, 2.0, ratio=2.0),
         row(PLYVEL, 1.0),
         row("lmdb", None, verdict=NOT_MEASURED),
         attrs.evolve(row(BLOCKED, 9.0), at={"n": 6}),
     ]
     *_, line = table = list(shown.markdown(rows, 5))
     assert len(table) == 3
-    assert line == "| writing: a put, us | 2 (2.00) |  | 1 |  | not measured | <= 6 | met |"
-    assert table[0].count("|") == table[1].count("|") == line.count("|") == len(ALL) + 4
+    assert line == "| writing: a put, us | 2 (2.00) |  | 1 |  | not measured |  |"
+    assert table[0].count("|") == table[1].count("|") == line.count("|") == len(ALL) + 3
+
+
+@pytest.fixture
+def judged(bench: Bench) -> list[Row]:
+    """A question that is held to three targets, of which one is met, one missed, one unknown."""
+    bench.missing = {"lmdb": "peer lmdb is not installed: pip install lmdb"}
+    taken = {BLOCKED: [24.0], PLYVEL: [210.0], ROCKSDICT: [50.0]}
+    return list(held_rows("absent", taken, bench).values())
+
+
+def test_targets_are_told_with_both_times_the_ratio_and_the_verdict(judged: list[Row]) -> None:
+    told = [line.split() for line in EnginePart().text(judged)]
+    assert ["a", "row,", "us", "1,000,000", "24", "plyvel", "210", "0.114", "<=", "0.2", "0.12",
+            "met,", "and", "the", "aim"] in told  # fmt: skip
+    assert ["24", "rocksdict", "50", "0.48", "<=", "0.4", "0.25", "MISSED"] in told
+    assert ["24", "lmdb", "<=", "0.15", "0.08", "not", "measured"] in told
+    *_, line = shown.markdown_of_targets(judged)
+    assert line == (
+        "| a row | 1,000,000 | 24 us | plyvel 0.114 (<= 0.2, 0.12); "
+        "rocksdict 0.48 (<= 0.4, 0.25) **missed**; lmdb (<= 0.15, 0.08) | 1 of 3 |"
+    )
+
+
+def test_growth_is_told_beside_the_smallest_of_three_sizes() -> None:
+    sizes = (20_000, 100_000, 1_000_000)
+    rows = [
+        Row(part="engine", group=group, name="a get", subject=name, at={"n": n}, unit="ns",
+            value=value)
+        for name, values in ((BLOCKED, (100, 150, 200)), (PLYVEL, (50, 100, 400)))
+        for n, value in zip(sizes, values, strict=True)
+        for group in ("Looking up, compacted", "Writing")
+    ]  # fmt: skip
+    rows.sort(key=lambda row: row.at["n"])
+    told = "\n".join(EnginePart().text(rows))
+    assert "lsm, blocked" in (grown := told[told.index("Growth") :])
+    assert [line.split()[-3:] for line in grown.splitlines()[2:]] == [
+        ["1", "1.5", "2"], ["1", "2", "8"]
+    ]  # fmt: skip
+    assert "Growth" not in "\n".join(EnginePart().text(rows[:8]))
 
 
 def test_the_page_has_the_rows_of_the_record() -> None:
     """Every row with a million keys stands in docs/engine-speed.md as the record has it."""
-    record = Record.read(ROOT / "docs/results/record.json")
+    record = Record.read(ROOT / "docs/results/engine.json")
     page = (ROOT / "docs/engine-speed.md").read_text()
     stated = [line for line in page.splitlines() if line.startswith("|")]
-    assert stated == list(shown.markdown(record.of("engine"), DEFAULT.judged_at))
-    assert len(stated) == 2 + len(all_cases(DEFAULT.scale(DEFAULT.judged_at)))
+    rows, targets = (
+        list(shown.markdown(record.of("engine"), MANY)),
+        list(shown.markdown_of_targets(record.of("engine"))),
+    )
+    assert stated == [*rows, *targets]
+    assert len(rows) == 2 + len(all_cases(DEFAULT.scale(MANY)))
     assert record.head["date"][:10] in page
-    assert f"{DEFAULT.judged_at:,} random keys" in page
+    assert f"the engine's kernel: {record.head['kernel']['engine']}" in page
+    assert f"{MANY:,} random keys" in page
     assert not [row.id for row in record.of("engine") if row.verdict == FAILED]
 
 
 def test_the_engines_are_those_of_the_page() -> None:
     page = (ROOT / "docs/engine-speed.md").read_text()
-    for name in engines.ALL[2:]:
+    for name in (*engines.ALL[2:], PLUG_IN):
         assert name in page, name
+
+
+# -- A plug-in, threads --------------------------------------------------------------------
+
+
+def test_a_plug_in_has_a_name_only_while_it_is_measured(bench: Bench) -> None:
+    known = policies.available()
+    assert set(bench.plugged) == {PLUG_IN} | ({PLYVEL} & set(INSTALLED))
+    assert PythonBloom.name in policies.available()
+    assert set(bench.read_plugged(reads.ABSENT)) == set(bench.plugged)
+    filters = bench.plugged[PLUG_IN].db.filters()
+    told = {table.policy for level in filters for table in level.tables}
+    assert told == {PythonBloom.name}
+    bench.__exit__()
+    bench._root.mkdir()
+    assert policies.available() == known
+
+
+@examples(40)
+@given(keys=st.sets(st.binary(max_size=20), max_size=50), foreign=st.binary(max_size=9))
+def test_the_plug_in_denies_no_key(keys: set[bytes], foreign: bytes) -> None:
+    policy = PythonBloom()
+    filter = policy.create_filter(sorted(keys))
+    assert all(policy.key_may_match(key, filter) for key in keys)
+    assert policy.key_may_match(b"key", foreign) in (True, False)
+
+
+def test_the_plug_in_rejects_most_absent_keys(rng: Any) -> None:
+    keys, absent = ([rng.randbytes(16) for _ in range(2000)] for _ in range(2))
+    policy = PythonBloom()
+    filter = policy.create_filter(keys)
+    assert len(filter) == 2500
+    assert sum(policy.key_may_match(key, filter) for key in absent) < 60  # 16 are expected
+
+
+@examples(40)
+@given(keys=st.lists(st.binary(), max_size=30), count=st.integers(1, 6))
+def test_keys_are_dealt_to_threads_evenly(keys: list[bytes], count: int) -> None:
+    found = list(threads.dealt(keys, count))
+    assert sorted(key for some in found for key in some) == sorted(keys)
+    assert max(map(len, found)) - min(map(len, found)) <= 1 == len({count, len(found)})
+
+
+def test_every_thread_asks_for_its_keys_while_the_others_do() -> None:
+    """Each waits in the middle until all have come so far."""
+    asked: list[tuple[int, bytes]] = []
+    together = threading.Barrier(3)
+
+    def getter() -> Callable[[bytes], None]:
+        def get(key: bytes) -> None:
+            together.wait(timeout=60)
+            asked.append((threading.get_ident(), key))
+
+        return get
+
+    assert threads.seconds(getter, [[b"a", b"b"], [b"c", b"d"], [b"e", b"f"]]) > 0
+    assert len({name for name, _ in asked}) == 3
+    assert sorted(key for _, key in asked) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+
+
+def test_what_a_thread_raises_is_not_lost() -> None:
+    with pytest.raises(ZeroDivisionError):
+        threads.seconds(lambda: lambda key: 1 // 0, [[b"a"], []])  # type: ignore
+
+
+def test_threads_are_timed_alone_and_together_after_right_answers(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(bench.stores) == set(INSTALLED)
+    break_answers(LEVELDB, monkeypatch)
+    assert [set(taken) for taken in bench.threaded.values()] == 2 * [set(INSTALLED) - {LEVELDB}]
+    assert list(bench.threaded) == [1, THREADS]
+    assert list(bench.failed) == [LEVELDB]
+
+
+@every_engine
+def test_what_is_not_compressed_takes_more_room(name: str, bench: Bench) -> None:
+    if name not in engines.ONE_OF_OURS or not bench.engines[name].has_levels:
+        return
+    engine = bench.engines[name]
+    assert bench.uncompressed[name].levels == {LEVELS}
+    whole = engine.disk_bytes(bench.path("uncompressed", engine))
+    assert whole > 1.4 * engine.disk_bytes(bench.merged_path(engine))
+    assert whole > 116 * KEYS

@@ -204,7 +204,7 @@ def test_a_list_leaves_out_columns_that_would_be_empty(record: Record) -> None:
 
 def test_a_record_of_nothing_is_a_page_that_says_so() -> None:
     made = page(Record({"schema": 2}, [], {}))
-    assert made.count('class="nothing"') == 7
+    assert made.count('class="nothing"') == 8
     assert "<svg" not in made
     assert "What to use" not in made
 
@@ -288,7 +288,7 @@ def test_the_command_pictures_the_report_as_it_is_told(few: Record, tmp_path: Pa
 def test_nothing_goes_wrong_and_nothing_is_asked_for(shown: Browser, path: Path) -> None:
     assert shown.messages == []
     assert shown.requests == [path.resolve().as_uri()]
-    assert shown.evaluate("document.querySelectorAll('figure > svg.wide').length") == 7
+    assert shown.evaluate("document.querySelectorAll('figure > svg.wide').length") == 8
     assert shown.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is False
 
 
@@ -296,7 +296,16 @@ def test_a_mark_leads_to_its_row_with_all_that_the_record_has(
     shown: Browser, record: Record
 ) -> None:
     rows = {row.id: row for row in record.rows}
-    for chart in ("rates", "speed", "reads", "memory", "building", "engines", "targets"):
+    for chart in (
+        "rates",
+        "speed",
+        "reads",
+        "memory",
+        "building",
+        "standing",
+        "engines",
+        "targets",
+    ):
         selector = f"#{chart} svg.wide g.mark"
         shown.evaluate("document.getElementById('one')?.removeAttribute('id')")
         name = shown.evaluate(

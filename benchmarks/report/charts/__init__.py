@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.record import Record
-from benchmarks.report.charts import building, engines, memory, rates, reads, speed, targets
+from benchmarks.report.charts import (
+    building,
+    engines,
+    memory,
+    rates,
+    reads,
+    speed,
+    standing,
+    targets,
+)
 from benchmarks.report.markup import Markup
 
 CHARTS: tuple[Callable[[Record], Markup], ...] = (
@@ -14,6 +23,7 @@ CHARTS: tuple[Callable[[Record], Markup], ...] = (
     reads.figure,
     memory.figure,
     building.figure,
+    standing.figure,
     engines.figure,
     targets.figure,
 )

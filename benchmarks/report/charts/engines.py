@@ -30,7 +30,9 @@ class Question:
 
 def questions(record: Record) -> list[Question]:
     """Everything with a ratio to plyvel, in the order it was measured."""
-    rows = [row for row in record.of("engine") if row.ratio and row.ratio > 0 and "n" in row.at]
+    rows = [
+        row for row in record.of("engine") if row.ratio and row.ratio > 0 and _is_an_engines(row)
+    ]
     asked = dict.fromkeys((row.group, row.name) for row in rows)
     return [
         Question(group, name, {
@@ -57,8 +59,8 @@ def figure(record: Record) -> Markup:
     peer = "plyvel" if not peers else ", ".join(sorted(peers))
     caption = (
         f"How many times as much each engine takes as {peer}, on a logarithmic scale: left of the "
-        "line at 1 is less, right of it more; what is beyond 100 times lies on the edge. Where "
-        "ours has a target, its limit is the small upright tick." + _missing(record)
+        "line at 1 is less, right of it more; what is beyond 100 times lies on the edge."
+        + _missing(record)
     )
     legend = figures.legend(engines)
     return figures.figure(
@@ -133,18 +135,14 @@ def _dots(rows: Sequence[Row], across: svg.Scale, y: float) -> Markup:
     marks = []
     for row, x in zip(rows, places, strict=True):
         name = families.family(row.subject)
-        drawn: list[Child] = [svg.shape(families.mark_of(name), x, y, 5)]
-        if row.target and not row.target.absolute and not row.target.at_least:
-            at = across(row.target.limit)
-            drawn.append(svg.line(at, y - 8, at, y + 8, "limit"))
-        marks.append(figures.mark(row, drawn, name))
+        marks.append(figures.mark(row, svg.shape(families.mark_of(name), x, y, 5), name))
     span = svg.line(min(*places, across(1)), y, max(*places, across(1)), y, "span")
     return tag("g", span, reversed(marks))
 
 
 def _missing(record: Record) -> str:
     """Which engines were not measured, and where."""
-    rows = [row for row in record.of("engine") if row.value is None and "n" in row.at]
+    rows = [row for row in record.of("engine") if row.value is None and _is_an_engines(row)]
     measured = {(row.subject, row.at["n"]) for row in record.of("engine") if row.value is not None}
     found = dict.fromkeys(
         f"{row.subject} at {row.at['n']:,}"
@@ -152,6 +150,10 @@ def _missing(record: Record) -> str:
         if (row.subject, row.at["n"]) not in measured
     )
     return f" Not measured: {'; '.join(found)} keys; the tables say why." if found else ""
+
+
+def _is_an_engines(row: Row) -> bool:
+    return "n" in row.at and "beside" not in row.at
 
 
 def _headline(found: Sequence[Question]) -> Child:
