@@ -25,12 +25,21 @@ has written with LevelDB's filters, and is kept from merging what it reads (Leve
 down after some hundred lookups went through it in vain, which would leave two levels within a
 second); RocksDB takes them in as tables. That nothing has moved is checked after every row.
 
+Where nothing is compressed, everything lies on one level, put there in the same way; LMDB, which
+compresses nothing, is asked in the same database as before. The filters in Python are those of a
+plug-in on the same five levels: Bloom filters of ten bits a key whose every probe is a call of
+``key_may_match``. Lookups in four threads count by the wall clock, on all processors, from the
+moment at which all have started, without garbage collection; every thread asks for other keys.
+
 In the rows of lookups while everything is merged, ``compact_range()`` runs in a second thread, and
 each ``get`` of the first is timed by itself until that is over. Memory is what a process of its
 own has come to have (``RssAnon``) from before opening to after one pass over all keys; what is
 mapped of tables is told besides.
 
-The ratio of a row is to plyvel's number. Targets are held to with a million keys.
+The ratio of a row is to plyvel's number. Ours is held to targets beside each peer with a million
+keys, for some questions with 20,000, and each of these has a row of its own in the group Targets:
+our number, the peer's in the same run, the ratio, what it must be and what is aimed for.
+``targets.py`` has all of them.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def figure(record: Record) -> Markup:
     met, ahead = sum(row.verdict == MET for row in judged), _ahead(found)
     ours = ", ".join(dict.fromkeys(row.subject for row in judged))
     headline = (
-        f"{ours} is faster than every other engine in {ahead} of {len(found)} questions, and "
+        f"{ours} takes less than every other engine in {ahead} of {len(found)} questions, and "
         f"meets {met} of {len(judged)} targets"
     )
     unmeasured = sum(
@@ -75,14 +75,19 @@ def figure(record: Record) -> Markup:
         for row in record.of("engine")
     )
     caption = (
-        "How many times as much as ours each engine takes, on a logarithmic scale: right of the "
-        "line at 1 ours is faster. The upright tick is how far right an engine must lie for ours "
-        "to meet its target, the faint one the aim; the bar between mark and tick is what there "
-        "is to spare, or what is missing. What is furthest ahead of the best of the others comes "
-        "first." + (f" Not measured: {unmeasured}; the tables say why." if unmeasured else "")
+        f"How many times as much as ours each engine takes, of {_most(found):,} keys where no "
+        "other number is told, on a logarithmic scale: right of the line at 1 ours takes less. "
+        "The upright tick is how far right an engine must lie for ours to meet its target, the "
+        "faint one the aim; the bar between mark and tick is what there is to spare, or what is "
+        "missing. What is furthest ahead of the best of the others comes first."
+        + (f" Not measured: {unmeasured}; the tables say why." if unmeasured else "")
     )
     legend = figures.legend(str(row.at["beside"]) for row in judged)
     return figures.figure(KEY, headline, caption, lambda width: draw(found, width), legend=legend)
+
+
+def _most(found: Sequence[Question]) -> int:
+    return max(question.n for question in found)
 
 
 def _ahead(found: Sequence[Question]) -> int:
@@ -92,14 +97,15 @@ def _ahead(found: Sequence[Question]) -> int:
 def draw(found: Sequence[Question], width: float) -> Markup:
     """The chart in one of the two widths: names stand left of the lanes, or above them."""
     wide = width == svg.WIDE
-    left, right = (356.0, width - 150.0) if wide else (6.0, width - 14.0)
+    left, right = (346.0, width - 176.0) if wide else (16.0, width - 14.0)
     factors = [factor for each in found for row in each.rows for factor in _factors(row)]
     kept = [min(max(factor, 1 / WIDEST), WIDEST) for factor in (*factors, 1.0)]
     across = svg.scale(kept, left, right, log=True, room=0.04)
-    top = y = 44.0
+    top, most = 44.0, _most(found)
+    y = top
     drawn: list[Child] = []
     for question in found:
-        drawn.append(_question(question, across, y, width))
+        drawn.append(_question(question, most, across, y, width))
         y += _height(question, wide)
     label = f"Each engine as a multiple of ours, in {len(found)} questions"
     return svg.drawing(
@@ -123,11 +129,11 @@ def _height(question: Question, wide: bool) -> float:
     return len(question.rows) * LANE + ROOM + (0 if wide else 2 * NAME)
 
 
-def _question(question: Question, across: svg.Scale, y: float, width: float) -> Markup:
+def _question(question: Question, most: int, across: svg.Scale, y: float, width: float) -> Markup:
     wide = width == svg.WIDE
     high = _height(question, wide)
-    name = f"{question.name}, {question.n:,}"
-    told = f"{figures.shown(question.rows[0])}, {question.met} of {len(question.rows)}"
+    name = question.name + (f", {question.n:,} keys" if question.n != most else "")
+    told = f"{figures.shown(question.rows[0])} · {question.met} of {len(question.rows)} met"
     middle, below = y + high / 2 + 4, y + NAME - 3
     words = (
         (svg.text(across.start - 14, middle, svg.shortened(name, across.start - 14), anchor="end"),
