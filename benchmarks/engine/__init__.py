@@ -54,7 +54,8 @@ import attrs
 
 from benchmarks.engine import shown
 from benchmarks.engine.benches import Benches
-from benchmarks.engine.cases import PART, Case, all_cases
+from benchmarks.engine.case import PART, Case
+from benchmarks.engine.cases import all_cases
 from benchmarks.engine.settings import DEFAULT, FEWEST_KEYS, FULL, MOST_KEYS, QUICK, Scale, Settings
 from benchmarks.parts import Part, Size, Unit
 from benchmarks.rows import Row

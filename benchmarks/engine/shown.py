@@ -11,7 +11,8 @@ from itertools import groupby
 import attrs
 
 from benchmarks import text
-from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, HELD, RANGES, WRITING
+from benchmarks.engine.case import HELD
+from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, RANGES, WRITING
 from benchmarks.engine.engines import ALL, ONE_OF_OURS, PLYVEL
 from benchmarks.engine.ours import PLUG_IN
 from benchmarks.rows import MET, MISSED, Row, number

@@ -26,7 +26,7 @@ def test_every_member_of_the_record() -> None:
     head = record.head("all", "quick", {}, "2026-01-02")
     assert {*head, "rows", "summary"} <= WORDS
     assert set(head["machine"]) <= WORDS
-    assert {"name", "reason", "simd", "simd_available"} <= WORDS
+    assert {"name", "reason", "simd", "simd_available", *head["kernel"]} <= WORDS
 
 
 def test_every_member_of_a_row() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+import lsm
 from benchmarks import machine, record
 from benchmarks.record import Record
 from benchmarks.rows import Row, Target, timed
@@ -49,6 +50,7 @@ def test_the_head_says_who_where_and_what() -> None:
     )
     assert {"python", "lsm-filters", "rbloom", "rocksdict", "leveldb"} <= set(head["versions"])
     assert head["kernel"]["name"] in ("native", "python")
+    assert head["kernel"]["engine"] == getattr(lsm, "KERNEL", "python")
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,21 @@ def test_an_absolute_target_needs_no_peer_and_any_other_does() -> None:
     assert judged(ROW) is ROW
 
 
+def test_an_aim_is_of_what_the_target_is_of() -> None:
+    def reached(target: Target, aim: float | None, ours: float, peer: float) -> bool:
+        row = attrs.evolve(ROW, target=target, aim=aim)
+        return timed(row, [ours], [peer]).reaches_aim
+
+    ratio = Target(5, "")
+    assert reached(ratio, 3, 3, 1)
+    assert not reached(ratio, 3, 3.1, 1)
+    assert not reached(ratio, None, 1, 1)
+    assert reached(Target(5, "", absolute=True), 3, 3, 99)
+    assert reached(Target(1, "", at_least=True), 2, 1, 2)
+    assert not reached(Target(1, "", at_least=True), 2, 1, 1.9)
+    assert not attrs.evolve(ROW, target=ratio, aim=3).reaches_aim
+
+
 def test_an_id_tells_rows_apart() -> None:
     assert ROW.id == "p/A heading/a name/blocked/n=5"
     others = [
@@ -89,6 +104,7 @@ def test_numbers_that_are_none_are_refused() -> None:
     peer_repeats=st.lists(st.floats(0, 1e9), max_size=4),
     interval=st.none() | st.tuples(st.floats(0, 1), st.floats(0, 1)),
     target=st.none() | st.builds(Target, st.floats(0, 10), st.text(), st.booleans()),
+    aim=st.none() | st.floats(0, 10),
     better=st.sampled_from(["lower", "higher", ""]),
     words=st.lists(st.text(), min_size=4, max_size=4),
     at=st.dictionaries(st.text(min_size=1), st.integers() | st.text()),
