@@ -12,7 +12,7 @@ from benchmarks.engine.ours import BLOCKED, PLUG_IN
 from benchmarks.engine.settings import Scale
 from benchmarks.engine.targets import TARGETS, Bar
 from benchmarks.errors import UnavailableError
-from benchmarks.rows import FAILED, LOWER, NOT_MEASURED, Row, timed
+from benchmarks.rows import FAILED, HIGHER, LOWER, NOT_MEASURED, Row, timed
 
 PART = "engine"
 
@@ -91,8 +91,8 @@ class Case:
             bench.engines[row.subject].remarks.get(self.name),
         )
         row = attrs.evolve(row, note="; ".join(filter(None, remarks)))
-        if row.subject == PLYVEL:
-            return timed(row, figures.taken[PLYVEL])
+        if row.subject == PLYVEL or self.better == HIGHER:  # ratios are of what something takes
+            return timed(row, figures.taken[row.subject])
         peer = () if PLYVEL in bench.failed else figures.taken.get(PLYVEL, ())
         peer = peer if all(peer) else ()  # LevelDB counts whole MiB
         return timed(

@@ -47,7 +47,7 @@ PLUGGED = Group(
 )
 THREADED = Group("Looking up, several threads", "wall clock, all processors, present keys")
 RANGES = Group("Ranges", "everything merged, all blocks in the cache")
-OPENING = Group("Opening", "wall clock, until the database can be asked")
+OPENING = Group("Opening", "wall clock, until the database can be asked", "opening")
 DISTURBED = Group(
     "Lookups while everything is merged", "present keys, compact_range() in another thread"
 )

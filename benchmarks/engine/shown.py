@@ -172,11 +172,12 @@ def markdown_of_targets(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _beside(row: Row) -> str:
-    beside = str(row.at.get("beside", "alone"))
+    verdict = " **missed**" if row.verdict == MISSED else ""
+    if "beside" not in row.at:
+        return f"{row.target}{verdict}"
     ratio = f" {number(row.ratio)}" if row.ratio is not None else ""
     aim = f", {number(row.aim)}" if row.aim is not None else ""
-    verdict = " **missed**" if row.verdict == MISSED else ""
-    return f"{beside}{ratio} ({row.target}{aim}){verdict}"
+    return f"{row.at['beside']}{ratio} ({row.target}{aim}){verdict}"
 
 
 def _cell(row: Row | None) -> str:

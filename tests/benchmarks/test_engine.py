@@ -633,7 +633,7 @@ def test_a_missing_engine_has_rows_that_say_so(
     monkeypatch.setitem(sys.modules, module, None)
     rows = rows_of(settings, tmp_path, only="get of a")
     missing = [row for row in rows if row.subject == module]
-    assert len(missing) == (11 if module == PLYVEL else 9)  # of the plug-in's group, too
+    assert len(missing) == (10 if module == PLYVEL else 8)  # it is beside the plug-in, too
     for row in missing:
         assert row.verdict == NOT_MEASURED
         assert f"peer {module} is not installed: pip install {module}" in row.reason
