@@ -26,6 +26,7 @@ ctypedef struct lsm_question:
 
 cdef class FilterDoor(CacheItem):
     cdef int manner
+    cdef bint is_none         # there is none, and that will not change
     cdef const lsm_probe_v1 *probe
     cdef object _capsule
 

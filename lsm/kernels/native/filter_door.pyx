@@ -24,6 +24,7 @@ cdef class FilterDoor(CacheItem):
         if self.windows is not None:
             self.manner = IN_PYTHON
         elif reader is None:
+            self.is_none = self.state == "none" and not self.patience
             self.manner = SILENT
         else:
             # Of its class: what stands in for a filter has not got its door.

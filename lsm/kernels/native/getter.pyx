@@ -6,6 +6,7 @@ from libc.stdint cimport uint64_t
 
 from lsm.arguments import flag, key_bytes
 from lsm.kernels.native.lookup cimport lookup
+from lsm.kernels.native.lookup_group cimport GROUP, lookup_group
 from lsm.kernels.native.readable cimport Readable
 from lsm.kernels.native.version cimport rank_of, version_of
 from lsm.kernels.native.view cimport View
@@ -62,10 +63,15 @@ cdef class Getter:
         cdef Readable store = opened(self)
         view = view_of(self, store)
         cdef uint64_t version = self.version if self.is_fixed else store.version
-        cdef list values = []
+        cdef list values = [], group = []
         for key in keys:
-            value = value_in(store, view, self.prefix + key_bytes("key", key), version, True)
-            values.append(default if value is None else value)
+            if not PyBytes_CheckExact(key):
+                key = key_bytes("key", key)
+            group.append(self.prefix + <bytes>key if self.prefix else key)
+            if len(group) == GROUP:
+                add_values(store, view, group, version, default, values)
+                group.clear()
+        add_values(store, view, group, version, default, values)
         return values
 
     def __contains__(self, key):
@@ -94,6 +100,22 @@ cdef inline object view_of(Getter self, Readable store):
     if store.view is None:
         raise self._closed_error()
     return store.view
+
+
+cdef int add_values(
+    Readable store, object view, list keys, uint64_t version, object default, list values
+) except -1:
+    """Add what a view has for some keys."""
+    cdef Py_ssize_t first = len(values)
+    values += [default] * len(keys)
+    if type(view) is View:
+        return lookup_group(<View>view, store.tables, keys, version, values, first)
+    for key in keys:
+        value = value_in(store, view, key, version, True)
+        if value is not None:
+            values[first] = value
+        first += 1
+    return 0
 
 
 cdef inline object value_in(

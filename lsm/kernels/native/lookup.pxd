@@ -1,10 +1,71 @@
 """One key's newest version, as the compiled kernel finds it."""
 
-from libc.stdint cimport uint64_t
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.ref cimport PyObject
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from lsm.kernels.native.view cimport View
+from lsm.kernels.native.filter_door cimport lsm_question
+from lsm.kernels.native.table cimport Table, lsm_sorted_keys_seek
+from lsm.kernels.native.view cimport Levels, View
+
+
+cdef extern from *:
+    """
+    #define LSM_NEWEST UINT64_MAX   /* the version before all others */
+    #define LSM_UNKNOWN UINT32_MAX  /* no block's number: of these there are fewer */
+    """
+    const uint64_t NEWEST "LSM_NEWEST"
+    const uint32_t UNKNOWN "LSM_UNKNOWN"
+
+# Stands for a version that was not found; None is a version without a value.
+cdef object NOWHERE
+
+
+# A lookup on its way: what is sought, of whom to ask what is not in memory, and how.
+ctypedef struct Search:
+    lsm_question question
+    uint64_t version
+    PyObject *key
+    PyObject *tables
+    PyObject *listener        # NULL if nobody listens
+    bint fill_cache
+    int simd
+
+
+# Where a lookup is among the tables of its levels.
+ctypedef struct Place:
+    uint32_t at               # the table it has come to
+    uint32_t next             # the one to look at after that, before the end of its level
+    uint32_t end
+    uint32_t level            # the number of the level behind this one
+
+
+cdef inline void start(Place *place, Levels levels) noexcept:
+    """Stand before the first table, the newest of level 0."""
+    place.next = place.level = 0
+    place.end = levels.newest
+
+
+cdef inline uint32_t block_for(Search *search, Table table) noexcept:
+    """The number of the block that the first visible version is in, if there is one."""
+    return lsm_sorted_keys_seek(
+        &table.index, search.question.key, search.question.length, search.version, search.simd
+    )
+
+
+cdef inline object value_of(uint64_t version, const uint8_t *value, uint32_t length):
+    """What a version has for a value: None if it is a tombstone."""
+    if not version & 1:
+        return None
+    return PyBytes_FromStringAndSize(<const char *>value, length)
 
 
 cdef object lookup(
     View view, object tables, bytes key, uint64_t version, bint fill_cache, object listener
 )
+cdef bint begin(
+    Search *search, object tables, bytes key, uint64_t version, bint fill_cache, object listener
+) noexcept
+cdef object find_in_memory(Search *search, View view)
+cdef bint next_table(Search *search, Levels levels, Place *place) noexcept
+cdef object find_in_table(Search *search, Levels levels, uint32_t at)

@@ -6,7 +6,7 @@ run other lookups, and change what is cached: so of what it has seen before the 
 no pointers.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -14,9 +14,7 @@ from filters.kernels.native cimport simd
 from lsm.kernels.native.block cimport (
     Block, lsm_block, lsm_block_entry, lsm_block_prefetch, lsm_block_seek, lsm_entry
 )
-from lsm.kernels.native.filter_door cimport (
-    IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question
-)
+from lsm.kernels.native.filter_door cimport IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies
 from lsm.kernels.native.memtable cimport Memtable, lsm_found, lsm_memtable_find
 from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
 from lsm.kernels.native.tally cimport Tally
@@ -31,24 +29,7 @@ cdef extern from "key_words.h" nogil:
     )
 
 
-# Stands for a version that was not found; None is a version without a value.
 cdef object NOWHERE = object()
-
-cdef uint64_t NEWEST = <uint64_t>-1
-
-# Not the number of a block: of these there are fewer.
-cdef uint32_t UNKNOWN = <uint32_t>-1
-
-
-# A lookup on its way: what is sought, of whom to ask what is not in memory, and how.
-ctypedef struct Search:
-    lsm_question question
-    uint64_t version
-    PyObject *key
-    PyObject *tables
-    PyObject *listener        # NULL if nobody listens
-    bint fill_cache
-    int simd
 
 
 def find(
@@ -67,70 +48,90 @@ cdef object lookup(
 ):
     """The same; a listener or None."""
     cdef Search search
-    cdef lsm_found found
-    cdef Memtable memtable
-    cdef Py_ssize_t number = 0
-    cdef bint is_found
-    if PyBytes_GET_SIZE(key) > MOST_BYTES:
-        return None  # no key of a database is so long
+    if not begin(&search, tables, key, version, fill_cache, listener):
+        return None
+    value = find_in_memory(&search, view)
+    if value is NOWHERE:
+        value = find_in_levels(&search, view.levels)
+    return None if value is NOWHERE else value
+
+
+cdef bint begin(
+    Search *search, object tables, bytes key, uint64_t version, bint fill_cache, object listener
+) noexcept:
+    """Begin the lookup of a key that stays; False if no database can have it, of its length."""
     search.question.key = <const uint8_t *>PyBytes_AS_STRING(key)
     search.question.length = <uint32_t>PyBytes_GET_SIZE(key)
     search.question.has_digest = False
-    for each in view.memtables:
-        memtable = <Memtable>each
-        is_found = lsm_memtable_find(
-            &memtable.c, search.question.key, search.question.length, version, &found
-        )
-        if listener is not None:
-            listener.memtable(number, rank_of(found.version) if is_found else None)
-            number += 1
-        if is_found:
-            return value_of(found.version, found.value, found.value_length)
     search.version = version
     search.key = <PyObject *>key
     search.tables = <PyObject *>tables
     search.listener = NULL if listener is None else <PyObject *>listener
     search.fill_cache = fill_cache
     search.simd = simd.level()
-    value = find_in_levels(&search, view.levels)
-    return None if value is NOWHERE else value
+    return PyBytes_GET_SIZE(key) <= MOST_BYTES
 
 
-cdef inline object value_of(uint64_t version, const uint8_t *value, uint32_t length):
-    """What a version has for a value: None if it is a tombstone."""
-    if not version & 1:
-        return None
-    return PyBytes_FromStringAndSize(<const char *>value, length)
+cdef object find_in_memory(Search *search, View view):
+    """What the first memtable that has the key has for it, or NOWHERE."""
+    cdef lsm_found found
+    cdef Memtable memtable
+    cdef Py_ssize_t number = 0
+    cdef bint is_found
+    for each in view.memtables:
+        memtable = <Memtable>each
+        is_found = lsm_memtable_find(
+            &memtable.c, search.question.key, search.question.length, search.version, &found
+        )
+        if search.listener != NULL:
+            rank = rank_of(found.version) if is_found else None
+            (<object>search.listener).memtable(number, rank)
+            number += 1
+        if is_found:
+            return value_of(found.version, found.value, found.value_length)
+    return NOWHERE
 
 
 cdef object find_in_levels(Search *search, Levels levels):
     """What the first table that has the key has for it, or NOWHERE."""
-    cdef const uint8_t *key = search.question.key
-    cdef uint32_t length = search.question.length, at, end, number
-    cdef lsm_level *level
-    for at in range(levels.newest):
-        if (
-            lsm_compare_keys(levels.lows[at], levels.low_lengths[at], key, length) > 0
-            or lsm_compare_keys(levels.highs[at], levels.high_lengths[at], key, length) < 0
-        ):
-            continue
-        value = find_in_table(search, levels, at)
+    cdef Place place
+    start(&place, levels)
+    while next_table(search, levels, &place):
+        value = find_in_table(search, levels, place.at)
         if value is not NOWHERE:
             return value
-    for number in range(levels.level_count):
-        level = &levels.levels[number]
-        at = level.first + lsm_sorted_keys_seek(&level.highs, key, length, NEWEST, search.simd)
-        end = level.first + level.highs.count
-        # LevelDB may cut a table between two versions of a key: then the next one has the older.
-        while (
-            at < end
-            and lsm_compare_keys(levels.lows[at], levels.low_lengths[at], key, length) <= 0
-        ):
-            value = find_in_table(search, levels, at)
-            if value is not NOWHERE:
-                return value
-            at += 1
     return NOWHERE
+
+
+cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
+    """Step to the next table that has the key between its bounds; False if there is none."""
+    cdef const uint8_t *key = search.question.key
+    cdef uint32_t length = search.question.length, at
+    cdef lsm_level *level
+    while True:
+        while place.next < place.end:
+            at = place.next
+            place.next += 1
+            if lsm_compare_keys(levels.lows[at], levels.low_lengths[at], key, length) > 0:
+                if at < levels.newest:
+                    continue
+                # All tables behind it begin later still. Mostly this is the first: the next ones
+                # are for a key between whose versions LevelDB has cut a table.
+                place.next = place.end
+                break
+            if at >= levels.newest or (
+                lsm_compare_keys(levels.highs[at], levels.high_lengths[at], key, length) >= 0
+            ):
+                place.at = at
+                return True
+        if place.level == levels.level_count:
+            return False
+        level = &levels.levels[place.level]
+        place.level += 1
+        place.end = level.first + level.highs.count
+        place.next = level.first + lsm_sorted_keys_seek(
+            &level.highs, key, length, NEWEST, search.simd
+        )
 
 
 cdef object find_in_table(Search *search, Levels levels, uint32_t at):
@@ -160,13 +161,6 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at):
     if number == UNKNOWN:
         number = block_for(search, table)
     return find_in_block(search, table, loaded, tally, number)
-
-
-cdef inline uint32_t block_for(Search *search, Table table) noexcept:
-    """The number of the block that the first visible version is in, if there is one."""
-    return lsm_sorted_keys_seek(
-        &table.index, search.question.key, search.question.length, search.version, search.simd
-    )
 
 
 cdef inline uint32_t fetch_block(Search *search, Table table) noexcept:
@@ -254,8 +248,11 @@ cdef object find_in_block(
     return value
 
 
-cdef int count_silence(loaded, Tally tally) except -1:
+cdef int count_silence(FilterDoor loaded, Tally tally) except -1:
     """Count a block that was read without a filter's say."""
+    if loaded.is_none:
+        tally.none += 1
+        return 0
     tally.count(loaded.state)
     if loaded.patience:
         loaded.went_without()

@@ -1,0 +1,173 @@
+"""Lookups of many keys at a time: what one waits for is fetched while others are looked at.
+
+All keys of a group go from table to table in step. A round has a pass for each thing in memory that
+the next one starts from: filters, then blocks, then entries. In these passes no Python code runs,
+so that pointers hold; a key that needs any takes that table by itself, at the end of its round.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from lsm.kernels.native.block cimport (
+    Block, lsm_block, lsm_block_entry, lsm_block_guess, lsm_block_prefetch,
+    lsm_block_prefetch_entry, lsm_block_seek, lsm_entry
+)
+from lsm.kernels.native.filter_door cimport BY_DIGEST, BY_KEY, SILENT, FilterDoor, denies
+from lsm.kernels.native.lookup cimport (
+    NOWHERE, Place, Search, begin, block_for, find_in_memory, find_in_table, next_table, start,
+    value_of
+)
+from lsm.kernels.native.table cimport Table, TableFile
+from lsm.kernels.native.tally cimport Tally
+from lsm.kernels.native.view cimport Levels, View
+
+
+# What comes of a key in a round.
+cdef enum:
+    DENIED                    # its filter says no
+    READY                     # its block is there to be searched
+    ALONE                     # it takes this table by itself
+    DONE                      # it was found
+
+
+ctypedef struct Job:
+    Search search
+    Place place
+    int outcome
+    Py_ssize_t index          # of its value
+    const lsm_block *block
+    uint64_t *counter         # of what it is if the block has the key
+
+
+cdef int lookup_group(
+    View view, object tables, list keys, uint64_t version, list values, Py_ssize_t first
+) except -1:
+    """Look up some keys, GROUP at most, and put their values among the others from ``first`` on."""
+    cdef Job jobs[GROUP]
+    cdef Py_ssize_t count = 0, number
+    cdef Job *job
+    for number in range(len(keys)):
+        job = &jobs[count]
+        if not begin(&job.search, tables, <bytes>keys[number], version, True, None):
+            continue
+        job.index = first + number
+        value = find_in_memory(&job.search, view)
+        if value is NOWHERE:
+            start(&job.place, view.levels)
+            count += 1
+        elif value is not None:
+            values[job.index] = value
+    while count:
+        count = come_to_tables(jobs, count, view.levels)
+        ask_filters(jobs, count, view.levels)
+        guess_entries(jobs, count)
+        count = read_entries(jobs, count, view.levels, values)
+    return 0
+
+
+cdef Py_ssize_t come_to_tables(Job *jobs, Py_ssize_t count, Levels levels) noexcept:
+    """Step each key to its next table; how many there are, without those that have come to none."""
+    cdef Py_ssize_t number, left = 0
+    for number in range(count):
+        if next_table(&jobs[number].search, levels, &jobs[number].place):
+            if left < number:
+                jobs[left] = jobs[number]
+            left += 1
+    return left
+
+
+cdef void ask_filters(Job *jobs, Py_ssize_t count, Levels levels) noexcept:
+    cdef Py_ssize_t number
+    for number in range(count):
+        jobs[number].outcome = ask_filter(&jobs[number], levels)
+
+
+cdef int ask_filter(Job *job, Levels levels) noexcept:
+    """What a table's filter and its index say, if all is in memory; the block is fetched then."""
+    cdef TableFile file = <TableFile>levels.files[job.place.at]
+    cdef Table table
+    cdef FilterDoor loaded
+    cdef Tally tally
+    cdef uint32_t number
+    if type(file.opened) is not Table or levels.tallies[job.place.at] == NULL:
+        return ALONE
+    table = <Table>file.opened
+    loaded = table.loaded
+    if loaded is None:
+        return ALONE
+    tally = <Tally>levels.tallies[job.place.at]
+    table.used = loaded.used = True
+    if loaded.manner == BY_DIGEST or loaded.manner == BY_KEY:
+        if denies(loaded, &job.search.question):
+            tally.skipped += 1
+            return DENIED
+        job.counter = &tally.true_positives
+    elif loaded.manner == SILENT and loaded.is_none:
+        job.counter = &tally.none
+    else:
+        return ALONE
+    number = block_for(&job.search, table)
+    if number == table.index.count or table.slots[number] == NULL:
+        return ALONE
+    (<Block>table.slots[number]).used = True
+    job.block = &table.views[number]
+    lsm_block_prefetch(job.block)
+    return READY
+
+
+cdef void guess_entries(Job *jobs, Py_ssize_t count) noexcept:
+    """Fetch the entries that the blocks' words lead to."""
+    cdef Py_ssize_t number
+    cdef uint32_t guess
+    cdef Job *job
+    for number in range(count):
+        job = &jobs[number]
+        if job.outcome == READY:
+            guess = lsm_block_guess(
+                job.block, job.search.question.key, job.search.question.length, job.search.simd
+            )
+            if guess < job.block.count:
+                lsm_block_prefetch_entry(job.block, guess)
+
+
+cdef Py_ssize_t read_entries(
+    Job *jobs, Py_ssize_t count, Levels levels, list values
+) except -1:
+    """Take the values of those keys that are found; how many are left."""
+    cdef Py_ssize_t number, left = 0
+    cdef Job *job
+    for number in range(count):
+        if jobs[number].outcome == READY:
+            read_entry(&jobs[number], values)
+    for number in range(count):
+        job = &jobs[number]
+        if job.outcome == ALONE:
+            value = find_in_table(&job.search, levels, job.place.at)
+            if value is not NOWHERE:
+                job.outcome = DONE
+                if value is not None:
+                    values[job.index] = value
+        if job.outcome != DONE:
+            if left < number:
+                jobs[left] = job[0]
+            left += 1
+    return left
+
+
+cdef int read_entry(Job *job, list values) except -1:
+    """Take a value from a block, or leave it to a lookup alone to say why there is none."""
+    cdef lsm_entry entry
+    cdef int same = 0
+    cdef uint32_t at = lsm_block_seek(
+        job.block, job.search.question.key, job.search.question.length, job.search.version,
+        job.search.simd, &same,
+    )
+    if not same:
+        job.outcome = ALONE
+        return 0
+    lsm_block_entry(job.block, at, &entry)
+    value = value_of(entry.version, entry.value, entry.value_length)
+    if value is not None:
+        values[job.index] = value
+    job.counter[0] += 1
+    job.outcome = DONE
+    return 0

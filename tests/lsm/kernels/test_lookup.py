@@ -1,0 +1,128 @@
+"""Lookups: of the same files both kernels tell the same, answers, counts and words.
+
+A database is written once, in levels, with versions and tombstones. Then each kernel opens its
+files for reading and is asked the same.
+"""
+
+from __future__ import annotations
+
+import random
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+
+import lsm
+from lsm import kernels
+from policies import FilterPolicy, LevelPolicies
+from tests.effort import by_effort
+from tests.lsm import odd_policies
+from tests.lsm.configurations import BUILT_IN, ODD, TINY
+from tests.lsm.odd_policies import SlowStartPolicy
+from tests.lsm.simulated import SimulatedStorage
+
+Contents = dict[bytes, bytes]
+
+needs_both = pytest.mark.skipif(
+    "native" not in kernels.available(), reason="the engine's native kernel cannot run here"
+)
+pytestmark = needs_both
+
+
+@attrs.frozen
+class Told:
+    """All that a database says when it is asked for keys."""
+
+    values: list[bytes | None]
+    before: list[list[bytes | None]]
+    stats: Any
+    steps: list[str]
+
+
+class Written:
+    """Files of a database of several levels, and what is in them."""
+
+    def __init__(self, rng: random.Random, **options: Any):
+        self.storage = SimulatedStorage()
+        self.contents: Contents = {}
+        keys = [b"%03d" % number * rng.randrange(1, 4) for number in range(200)]
+        keys += [b"", b"\0", b"\0\0", b"\xff" * 9, b"prefix", b"prefix\0", b"prefix\0\0"]
+        with lsm.DB("db", create_if_missing=True, storage=self.storage, **TINY | options) as db:
+            for number in range(600):
+                key = rng.choice(keys)
+                if rng.random() < 0.25:
+                    db.delete(key)
+                    self.contents.pop(key, None)
+                else:
+                    value = self.contents[key] = b"%d" % number * rng.randrange(9)
+                    db.put(key, value)
+        asked = [*keys, *(key + b"x" for key in keys), *(key[:-1] for key in keys)]
+        self.keys = [*asked, *rng.sample(asked, 100)]
+
+    def told_by(self, kernel: ModuleType, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
+        """What one kernel says, asked for each key, for many, and step by step."""
+        monkeypatch.setattr(kernels, "_chosen", kernel)
+        with lsm.DB("db", read_only=True, storage=self.storage, **options) as db:
+            assert type(db._store.view) is kernel.View
+            values = [db.get(key) for key in self.keys]
+            assert db.get_many(self.keys) == values == list(map(self.contents.get, self.keys))
+            assert db.get_many(iter(self.keys[:50]), b"?") == [
+                b"?" if value is None else value for value in values[:50]
+            ]
+            assert [key in db for key in self.keys] == [value is not None for value in values]
+            part = db.prefixed_db(b"0")
+            assert part.get_many(self.keys) == [self.contents.get(b"0" + key) for key in self.keys]
+            stats = db.stats()
+            steps = [f"{db.explain(key)}, {db.might_contain(key)}" for key in self.keys[:200]]
+            assert db.stats().filters == stats.filters
+            with db.snapshot() as snapshot:
+                before = [snapshot.get_many(self.keys), [snapshot.get(key) for key in self.keys]]
+        return Told(values, before, comparable(stats), steps)
+
+
+def comparable(stats: lsm.stats.Stats) -> Any:
+    """Of statistics what does not depend on how much memory a kernel takes."""
+    caches = ("block_cache", "filter_cache", "table_cache")
+    counts = {name: getattr(stats, name) for name in caches}
+    return (
+        stats.filters,
+        {name: (each.items, each.misses, each.hits) for name, each in counts.items()},
+        [(level.tables, level.skipped, level.measured_fpr) for level in stats.levels],
+    )
+
+
+def check(written: Written, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
+    """Both kernels say the same."""
+    python, native = (
+        written.told_by(kernels.load(name), monkeypatch, **options) for name in kernels.available()
+    )
+    assert native == python
+    return native
+
+
+# Not among them is what differs from one opening to the next.
+FILTERS = [
+    (policy, layout)
+    for policy, layout in (*BUILT_IN, *ODD)
+    if not isinstance(policy, SlowStartPolicy)
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=lambda each: f"{each[0].name}-{each[1]}")
+@pytest.mark.parametrize("turn", range(by_effort(1, 4, 40)))
+def test_both_kernels_say_the_same(
+    filters: tuple[FilterPolicy, str],
+    turn: int,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("CRITICAL", "lsm")
+    levels = LevelPolicies.uniform(filters[0], layout=filters[1])
+    with odd_policies.registered():
+        written = Written(
+            rng, compression=rng.choice(("none", "snappy", "zstd")), filter_policy=levels
+        )
+        told = check(written, monkeypatch, filter_policy=levels)
+    assert sum(counts.counters.blocks_read for counts in told.stats[0]) > 300
