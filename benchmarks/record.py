@@ -88,7 +88,7 @@ def kernel() -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": filters.KERNEL,
         "reason": filters.KERNEL_REASON,
-        "engine": getattr(lsm, "KERNEL", "python"),
+        "engine": lsm.KERNEL,
     }
     if filters.KERNEL == "native":
         from filters.kernels.native import simd

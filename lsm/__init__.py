@@ -7,6 +7,8 @@
     with lsm.DB("shop.db", create_if_missing=True, config="lsm.toml") as db:
         db.put(b"user:42", b"Ada")
         print(db.get(b"user:42"), db.explain(b"user:43"))
+
+``lsm.KERNEL`` names the kernel that runs, compiled or readable, and ``lsm.KERNEL_REASON`` says why.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from lsm.errors import (
     SyncError,
 )
 from lsm.iterators import Iterator, RawIterator
+from lsm.kernels import KERNEL, KERNEL_REASON
 from lsm.prefixed_db import PrefixedDB
 from lsm.repair import destroy_db, repair_db
 from lsm.snapshot import Snapshot
@@ -36,6 +39,8 @@ __leveldb_version__ = "1.22"
 
 __all__ = [
     "DB",
+    "KERNEL",
+    "KERNEL_REASON",
     "ComparatorError",
     "CorruptionError",
     "Error",

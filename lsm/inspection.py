@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from lsm import kernels
 from lsm.arguments import key_bytes
 from lsm.cache import ClockCache
 from lsm.disk.keys import is_put, sequence_of, unpack
@@ -117,6 +118,7 @@ def stats(store: Store) -> Stats:
     counted = tables.all_counters()
     return Stats(
         path=store.directory,
+        kernel=kernels.name_of(store.kernel),
         levels=tuple(_level_stats(store, view.version, level, counted) for level in range(LEVELS)),
         filters=tuple(
             FilterCounts(level=level, policy=policy, counters=counters)

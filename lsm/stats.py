@@ -93,6 +93,7 @@ class Stats:
     """The state of a database and what was counted since it was opened."""
 
     path: str
+    kernel: str
     levels: tuple[LevelStats, ...]
     filters: tuple[FilterCounts, ...]
     block_cache: CacheStats
@@ -125,7 +126,8 @@ class Stats:
         return attrs.asdict(self) | {"write_amplification": self.write_amplification}
 
     def __str__(self) -> str:
-        lines = [f"{self.path}: {sum(level.tables for level in self.levels)} tables"]
+        tables = sum(level.tables for level in self.levels)
+        lines = [f"{self.path}: {tables} tables, {self.kernel} kernel"]
         lines.append(_ROW.format(*_HEADINGS))
         lines += [_level_row(level) for level in self.levels if level.tables]
         amplification = self.write_amplification

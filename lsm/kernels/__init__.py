@@ -60,6 +60,11 @@ def of(comparator: Comparator) -> ModuleType:
     return _chosen if comparator.wrap is None else load("python")
 
 
+def name_of(kernel: ModuleType) -> str:
+    """Its name, as ``load`` takes it."""
+    return kernel.__name__.rpartition(".")[2]
+
+
 def _why_not(name: str) -> str | None:
     try:
         load(name)

@@ -151,7 +151,7 @@ def test_statistics_are_shown_and_are_data(db: lsm.DB) -> None:
     assert found.table_bytes_written >= sum(level.bytes for level in found.levels) > 0
     assert found.as_dict()["write_amplification"] == found.write_amplification
     text = str(found)
-    assert text.splitlines()[0] == "db: 1 tables"
+    assert text.splitlines()[0] == f"db: 1 tables, {lsm.KERNEL} kernel"
     assert "1 flushes in" in text
     assert "filter cache: " in text
     assert found.background_error is None
