@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import filters
+import lsm
 from filters import hashing, kernels
 from tests.effort import EFFORT, LEFT_OUT, examples, is_left_out
 
@@ -70,11 +71,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionstart() -> None:
+    """Test what was installed to be tested, where that is said, and not what else can be found."""
+    wanted = os.environ.get("LSM_TESTED_AT")
+    for package in (filters, lsm) if wanted else ():
+        if not Path(str(package.__file__)).resolve().is_relative_to(Path(str(wanted)).resolve()):
+            pytest.exit(f"{package.__file__} is not at LSM_TESTED_AT={wanted}", returncode=3)
+
+
 def pytest_report_header() -> list[str]:
     seed = "of each test's own name" if "LSM_TEST_SEED" not in os.environ else "from LSM_TEST_SEED"
     where = Path(filters.__file__).parent
     return [
-        f"filters kernel: {filters.KERNEL} ({filters.KERNEL_REASON}) in {where}; seeds: {seed}",
+        f"kernels: filters {filters.KERNEL} ({filters.KERNEL_REASON}), engine {lsm.KERNEL} "
+        f"({lsm.KERNEL_REASON}), in {where}; seeds: {seed}",
         f"effort: {LEFT_OUT}",
     ]
 
