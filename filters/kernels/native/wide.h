@@ -12,6 +12,7 @@
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
+#include <stdlib.h>
 #define LSM_INLINE static __forceinline
 #define LSM_APART static __declspec(noinline)
 #define LSM_BIG_ENDIAN 0
@@ -54,10 +55,13 @@ LSM_INLINE uint64_t lsm_reduce(uint64_t hash, uint64_t size) {
     return high;
 }
 
+/* The same bytes from the last to the first. */
 LSM_INLINE uint64_t lsm_swap64(uint64_t x) {
-    x = (x & 0x00FF00FF00FF00FFull) << 8 | (x >> 8 & 0x00FF00FF00FF00FFull);
-    x = (x & 0x0000FFFF0000FFFFull) << 16 | (x >> 16 & 0x0000FFFF0000FFFFull);
-    return x << 32 | x >> 32;
+#if defined(_MSC_VER) && !defined(__clang__)
+    return _byteswap_uint64(x);
+#else
+    return __builtin_bswap64(x);
+#endif
 }
 
 LSM_INLINE uint64_t lsm_load64(const uint8_t *from) {
