@@ -9,13 +9,16 @@ from __future__ import annotations
 import random
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import attrs
 import pytest
 
 import lsm
-from lsm import kernels
+from lsm import kernels, opening
+from lsm.options import LEVELS
 from policies import FilterPolicy, LevelPolicies
+from policies.config import Choice
 from tests.effort import by_effort
 from tests.lsm import odd_policies
 from tests.lsm.configurations import BUILT_IN, ODD, TINY
@@ -43,27 +46,43 @@ class Told:
 class Written:
     """Files of a database of several levels, and what is in them."""
 
-    def __init__(self, rng: random.Random, **options: Any):
+    def __init__(self, rng: random.Random, levels: LevelPolicies, **options: Any):
         self.storage = SimulatedStorage()
         self.contents: Contents = {}
+        self.ranks: list[int] = []
         keys = [b"%03d" % number * rng.randrange(1, 4) for number in range(200)]
         keys += [b"", b"\0", b"\0\0", b"\xff" * 9, b"prefix", b"prefix\0", b"prefix\0\0"]
-        with lsm.DB("db", create_if_missing=True, storage=self.storage, **TINY | options) as db:
-            for number in range(600):
-                key = rng.choice(keys)
-                if rng.random() < 0.25:
-                    db.delete(key)
-                    self.contents.pop(key, None)
-                else:
-                    value = self.contents[key] = b"%d" % number * rng.randrange(9)
-                    db.put(key, value)
+        for seed in (1, 2):  # so that a database has filters under either
+            with (
+                mock.patch.object(opening, "seed_of", return_value=seed),
+                self.opened(create_if_missing=True, filter_policy=levels, **TINY | options) as db,
+            ):
+                self._write(db, keys, rng)
         asked = [*keys, *(key + b"x" for key in keys), *(key[:-1] for key in keys)]
         self.keys = [*asked, *rng.sample(asked, 100)]
+
+    def opened(self, **options: Any) -> lsm.DB:
+        return lsm.DB("db", storage=self.storage, **options)
+
+    def _write(self, db: lsm.DB, keys: list[bytes], rng: random.Random) -> None:
+        """Put and delete, while snapshots keep versions that are superseded."""
+        snapshots = []
+        for number in range(300):
+            key = rng.choice(keys)
+            if rng.random() < 0.25:
+                db.delete(key)
+                self.contents.pop(key, None)
+            else:
+                value = self.contents[key] = b"%d" % number * rng.randrange(9)
+                db.put(key, value)
+            if number % 60 == 30:
+                snapshots.append(db.snapshot())
+                self.ranks.append(db._store.visible)
 
     def told_by(self, kernel: ModuleType, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
         """What one kernel says, asked for each key, for many, and step by step."""
         monkeypatch.setattr(kernels, "_chosen", kernel)
-        with lsm.DB("db", read_only=True, storage=self.storage, **options) as db:
+        with self.opened(read_only=True, **options) as db:
             assert type(db._store.view) is kernel.View
             values = [db.get(key) for key in self.keys]
             assert db.get_many(self.keys) == values == list(map(self.contents.get, self.keys))
@@ -73,11 +92,17 @@ class Written:
             assert [key in db for key in self.keys] == [value is not None for value in values]
             part = db.prefixed_db(b"0")
             assert part.get_many(self.keys) == [self.contents.get(b"0" + key) for key in self.keys]
+            view, tables = db._store.view, db._store.tables
+            before = [
+                [kernel.find(view, tables, key, key, rank, True) for key in self.keys]
+                for rank in self.ranks
+            ]
             stats = db.stats()
             steps = [f"{db.explain(key)}, {db.might_contain(key)}" for key in self.keys[:200]]
             assert db.stats().filters == stats.filters
             with db.snapshot() as snapshot:
-                before = [snapshot.get_many(self.keys), [snapshot.get(key) for key in self.keys]]
+                assert snapshot.get_many(self.keys) == values
+                assert [snapshot.get(key) for key in self.keys] == values
         return Told(values, before, comparable(stats), steps)
 
 
@@ -109,6 +134,15 @@ FILTERS = [
 ]
 
 
+def check_filters(
+    levels: LevelPolicies, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with odd_policies.registered():
+        written = Written(rng, levels, compression=rng.choice(("none", "snappy", "zstd")))
+        told = check(written, monkeypatch, filter_policy=levels)
+    assert sum(counts.counters.blocks_read for counts in told.stats[0]) > 300
+
+
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda each: f"{each[0].name}-{each[1]}")
 @pytest.mark.parametrize("turn", range(by_effort(1, 4, 40)))
 def test_both_kernels_say_the_same(
@@ -119,10 +153,17 @@ def test_both_kernels_say_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("CRITICAL", "lsm")
-    levels = LevelPolicies.uniform(filters[0], layout=filters[1])
-    with odd_policies.registered():
-        written = Written(
-            rng, compression=rng.choice(("none", "snappy", "zstd")), filter_policy=levels
-        )
-        told = check(written, monkeypatch, filter_policy=levels)
-    assert sum(counts.counters.blocks_read for counts in told.stats[0]) > 300
+    check_filters(LevelPolicies.uniform(filters[0], layout=filters[1]), rng, monkeypatch)
+
+
+@pytest.mark.parametrize("turn", range(by_effort(8, 50, 1000)))
+def test_both_say_the_same_of_other_filters_on_every_level(
+    turn: int,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("CRITICAL", "lsm")
+    choices = tuple(Choice(*rng.choice(FILTERS)) for _ in range(LEVELS))
+    hits = rng.random() < 0.3
+    check_filters(LevelPolicies(choices, optimize_filters_for_hits=hits), rng, monkeypatch)
