@@ -225,7 +225,7 @@ def test_other_threads_go_on_and_the_trace_before_comes_back() -> None:
         db.put(b"key", b"value")
         sys.settrace(trace)
         try:
-            outcome = interrupted_at(0, lambda: db.get(b"key"))
+            outcome = interrupted_at(0, lambda: db.put(b"key", b"other"))
             assert sys.gettrace() is trace
         finally:
             sys.settrace(before)

@@ -230,7 +230,20 @@ READS: dict[str, Callable[[lsm.DB], bytes | None]] = {
 }
 
 
-@pytest.mark.parametrize("read", READS)
+# A compiled lookup takes view and rank in one go, with no look of Python's that could be stopped at.
+LOOKS = [
+    pytest.param(
+        read,
+        marks=pytest.mark.skipif(
+            lsm.KERNEL == "native" and read in ("get", "get_many", "prefixed"),
+            reason="a compiled lookup looks once",
+        ),
+    )
+    for read in READS
+]
+
+
+@pytest.mark.parametrize("read", LOOKS)
 @patient
 def test_a_compaction_between_two_looks_hides_nothing(read: str, tmp_path: Path) -> None:
     with lsm.DB(tmp_path / "db", create_if_missing=True) as db:

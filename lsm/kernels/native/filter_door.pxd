@@ -43,8 +43,8 @@ cdef inline bint denies(FilterDoor door, lsm_question *question) noexcept:
         or question.kind != probe.digest_kind
         or question.seed != probe.digest_seed
     ):
-        take_digest(probe, question)
+        take_digest(question, probe.digest_kind, probe.digest_seed)
     return not probe.probe_digest(probe.self, question.digest)
 
 
-cdef void take_digest(const lsm_probe_v1 *probe, lsm_question *question) noexcept
+cdef void take_digest(lsm_question *question, uint32_t kind, uint64_t seed) noexcept

@@ -44,15 +44,14 @@ cdef class FilterDoor(CacheItem):
         return 0
 
 
-cdef void take_digest(const lsm_probe_v1 *probe, lsm_question *question) noexcept:
+cdef void take_digest(lsm_question *question, uint32_t kind, uint64_t seed) noexcept:
     """Hash the key as a filter wants it."""
-    question.kind = probe.digest_kind
-    question.seed = probe.digest_seed
+    question.kind = kind
+    question.seed = seed
     question.has_digest = True
-    if probe.digest_kind == LSM_DIGEST_XXH3_64:
-        question.digest = lsm_xxh3_64(question.key, question.length, probe.digest_seed)
+    if kind == LSM_DIGEST_XXH3_64:
+        question.digest = lsm_xxh3_64(question.key, question.length, seed)
     else:
         lsm_digest_of(
-            <lsm_digest>probe.digest_kind, probe.digest_seed, question.key, question.length,
-            &question.digest,
+            <lsm_digest>kind, seed, question.key, question.length, &question.digest
         )

@@ -21,13 +21,22 @@ cdef extern from *:
 cdef object NOWHERE
 
 
+# What comes of asking a filter.
+cdef enum:
+    UNASKED
+    DENIED
+    MAYBE
+
+
 # A lookup on its way: what is sought, of whom to ask what is not in memory, and how.
 ctypedef struct Search:
     lsm_question question
+    uint64_t word             # the key's first bytes as a number
     uint64_t version
     PyObject *key
     PyObject *tables
     PyObject *listener        # NULL if nobody listens
+    uint32_t number           # of the block in the table it has come to, once that is known
     bint fill_cache
     int simd
 
@@ -68,4 +77,5 @@ cdef bint begin(
 ) noexcept
 cdef object find_in_memory(Search *search, View view)
 cdef bint next_table(Search *search, Levels levels, Place *place) noexcept
-cdef object find_in_table(Search *search, Levels levels, uint32_t at)
+cdef int ask(Search *search, Levels levels, uint32_t at) noexcept
+cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome)

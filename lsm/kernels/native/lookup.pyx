@@ -14,19 +14,16 @@ from filters.kernels.native cimport simd
 from lsm.kernels.native.block cimport (
     Block, lsm_block, lsm_block_entry, lsm_block_prefetch, lsm_block_seek, lsm_entry
 )
-from lsm.kernels.native.filter_door cimport IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies
+from lsm.kernels.native.filter_door cimport (
+    IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question, take_digest
+)
+from lsm.kernels.native.key_words cimport lsm_compare_keys, lsm_word
 from lsm.kernels.native.memtable cimport Memtable, lsm_found, lsm_memtable_find
 from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
 from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
-from lsm.kernels.native.view cimport Levels, View, lsm_level
+from lsm.kernels.native.view cimport Bound, Levels, View, lsm_level
 from lsm.kernels.python.lookup import Walk
-
-
-cdef extern from "key_words.h" nogil:
-    int lsm_compare_keys(
-        const uint8_t *one, uint32_t one_length, const uint8_t *other, uint32_t other_length
-    )
 
 
 cdef object NOWHERE = object()
@@ -63,6 +60,7 @@ cdef bint begin(
     search.question.key = <const uint8_t *>PyBytes_AS_STRING(key)
     search.question.length = <uint32_t>PyBytes_GET_SIZE(key)
     search.question.has_digest = False
+    search.word = lsm_word(search.question.key, search.question.length)
     search.version = version
     search.key = <PyObject *>key
     search.tables = <PyObject *>tables
@@ -95,12 +93,25 @@ cdef object find_in_memory(Search *search, View view):
 cdef object find_in_levels(Search *search, Levels levels):
     """What the first table that has the key has for it, or NOWHERE."""
     cdef Place place
+    cdef int outcome
     start(&place, levels)
     while next_table(search, levels, &place):
-        value = find_in_table(search, levels, place.at)
+        outcome = ask(search, levels, place.at)
+        if outcome == DENIED:
+            continue
+        value = find_in_table(search, levels, place.at, outcome)
         if value is not NOWHERE:
             return value
     return NOWHERE
+
+
+cdef inline int order_of(Search *search, const Bound *bound) noexcept:
+    """Whether the key comes before a bound, or behind it, as memcmp() tells it."""
+    if search.word != bound.word:
+        return -1 if search.word < bound.word else 1
+    return lsm_compare_keys(
+        search.question.key, search.question.length, bound.key, bound.length
+    )
 
 
 cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
@@ -112,16 +123,14 @@ cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
         while place.next < place.end:
             at = place.next
             place.next += 1
-            if lsm_compare_keys(levels.lows[at], levels.low_lengths[at], key, length) > 0:
+            if order_of(search, &levels.lows[at]) < 0:
                 if at < levels.newest:
                     continue
                 # All tables behind it begin later still. Mostly this is the first: the next ones
                 # are for a key between whose versions LevelDB has cut a table.
                 place.next = place.end
                 break
-            if at >= levels.newest or (
-                lsm_compare_keys(levels.highs[at], levels.high_lengths[at], key, length) >= 0
-            ):
+            if at >= levels.newest or order_of(search, &levels.highs[at]) <= 0:
                 place.at = at
                 return True
         if place.level == levels.level_count:
@@ -134,44 +143,60 @@ cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
         )
 
 
-cdef object find_in_table(Search *search, Levels levels, uint32_t at):
+cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
+    """What a table's filter says, if it has a door for digests that was found before."""
+    cdef TableFile file = <TableFile>levels.files[at]
+    cdef lsm_question *question = &search.question
+    search.number = UNKNOWN
+    if file.probe_digest == NULL or levels.tallies[at] == NULL or search.listener != NULL:
+        return UNASKED
+    if (
+        not question.has_digest
+        or question.kind != file.digest_kind
+        or question.seed != file.digest_seed
+    ):
+        take_digest(question, file.digest_kind, file.digest_seed)
+    if file.had_the_last:
+        fetch_block(search, <Table>file.table)
+    file.was_used = file.door.used = True
+    file.had_the_last = file.probe_digest(file.filter, question.digest)
+    if file.had_the_last:
+        return MAYBE
+    (<Tally>levels.tallies[at]).skipped += 1
+    return DENIED
+
+
+cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome):
     """What the newest version in one table that is visible has, or NOWHERE."""
     cdef Table table = opened(search, <TableFile>levels.files[at])
     cdef FilterDoor loaded = table.loaded
     cdef Tally tally
-    cdef uint32_t number = UNKNOWN
     if loaded is None:
         loaded = (<object>search.tables).load_filter(table)
     loaded.used = True
     if loaded.manner == UNDECIDED:
         decide(loaded)
+    table.file.offer_door(table)
     if loaded.manner == IN_PYTHON or search.listener != NULL:
         return find_readably(search, <object>levels.placed[at], table, loaded)
     if levels.tallies[at] == NULL:
         take_tally(search, levels, at, loaded)
     tally = <Tally>levels.tallies[at]
-    if loaded.manner != SILENT:
-        if table.had_the_last:
-            number = fetch_block(search, table)
-        if denies(loaded, &search.question):
-            tally.skipped += 1
-            table.had_the_last = False
-            return NOWHERE
-        table.had_the_last = True
-    if number == UNKNOWN:
-        number = block_for(search, table)
-    return find_in_block(search, table, loaded, tally, number)
+    if outcome == UNASKED and loaded.manner != SILENT and denies(loaded, &search.question):
+        tally.skipped += 1
+        return NOWHERE
+    return find_in_block(search, table, loaded, tally)
 
 
-cdef inline uint32_t fetch_block(Search *search, Table table) noexcept:
-    """The same, and fetch what it is searched by, while the filter's memory is on its way.
+cdef inline void fetch_block(Search *search, Table table) noexcept:
+    """Fetch what the block is searched by, while the filter's memory is still on its way.
 
     Whoever asked for keys that are there is likely to go on with it.
     """
     cdef uint32_t number = block_for(search, table)
+    search.number = number
     if number < table.index.count and table.slots[number] != NULL:
         lsm_block_prefetch(&table.views[number])
-    return number
 
 
 cdef int decide(FilterDoor loaded) except -1:
@@ -197,12 +222,12 @@ cdef object find_readably(Search *search, placed, Table table, FilterDoor loaded
 
 cdef Table opened(Search *search, TableFile file):
     """The open table of a file."""
-    cdef object found = file.opened
+    cdef object found = file.table
     if found is None:
         found = (<object>search.tables).open(file)
     if type(found) is not Table:
         raise TypeError(f"a compiled lookup reads compiled tables, not {type(found)!r}")
-    (<Table>found).used = True
+    file.was_used = True
     return <Table>found
 
 
@@ -213,17 +238,17 @@ cdef int take_tally(Search *search, Levels levels, uint32_t at, loaded) except -
     return 0
 
 
-cdef object find_in_block(
-    Search *search, Table table, FilterDoor loaded, Tally tally, uint32_t number
-):
+cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally tally):
     """The same from the index on, where the filter has not said no."""
-    cdef uint32_t length = search.question.length, at
+    cdef uint32_t length = search.question.length, number = search.number, at
     cdef const uint8_t *key = search.question.key
     cdef Block block
     cdef const lsm_block *view
     cdef lsm_entry entry
     cdef int same = 0
     cdef object value = NOWHERE
+    if number == UNKNOWN:
+        number = block_for(search, table)
     if number == table.index.count:  # the table ends in newer versions of this very key
         tally.true_positives += loaded.manner != SILENT
         return NOWHERE

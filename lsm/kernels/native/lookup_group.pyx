@@ -11,20 +11,18 @@ from lsm.kernels.native.block cimport (
     Block, lsm_block, lsm_block_entry, lsm_block_guess, lsm_block_prefetch,
     lsm_block_prefetch_entry, lsm_block_seek, lsm_entry
 )
-from lsm.kernels.native.filter_door cimport BY_DIGEST, BY_KEY, SILENT, FilterDoor, denies
 from lsm.kernels.native.lookup cimport (
-    NOWHERE, Place, Search, begin, block_for, find_in_memory, find_in_table, next_table, start,
-    value_of
+    DENIED, MAYBE, NOWHERE, UNASKED, UNKNOWN, Place, Search, ask, begin, block_for, find_in_memory,
+    find_in_table, next_table, start, value_of
 )
 from lsm.kernels.native.table cimport Table, TableFile
 from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.view cimport Levels, View
 
 
-# What comes of a key in a round.
+# What comes of a key in a round, beside DENIED.
 cdef enum:
-    DENIED                    # its filter says no
-    READY                     # its block is there to be searched
+    READY = 8                 # its block is there to be searched
     ALONE                     # it takes this table by itself
     DONE                      # it was found
 
@@ -85,27 +83,25 @@ cdef int ask_filter(Job *job, Levels levels) noexcept:
     """What a table's filter and its index say, if all is in memory; the block is fetched then."""
     cdef TableFile file = <TableFile>levels.files[job.place.at]
     cdef Table table
-    cdef FilterDoor loaded
     cdef Tally tally
     cdef uint32_t number
-    if type(file.opened) is not Table or levels.tallies[job.place.at] == NULL:
+    cdef int outcome = ask(&job.search, levels, job.place.at)
+    if outcome == DENIED:
+        return DENIED
+    if type(file.table) is not Table or levels.tallies[job.place.at] == NULL:
         return ALONE
-    table = <Table>file.opened
-    loaded = table.loaded
-    if loaded is None:
-        return ALONE
+    table = <Table>file.table
     tally = <Tally>levels.tallies[job.place.at]
-    table.used = loaded.used = True
-    if loaded.manner == BY_DIGEST or loaded.manner == BY_KEY:
-        if denies(loaded, &job.search.question):
-            tally.skipped += 1
-            return DENIED
+    if outcome == MAYBE:
         job.counter = &tally.true_positives
-    elif loaded.manner == SILENT and loaded.is_none:
+    elif table.loaded is not None and table.loaded.is_none:
         job.counter = &tally.none
+        file.was_used = table.loaded.used = True
     else:
         return ALONE
-    number = block_for(&job.search, table)
+    number = job.search.number
+    if number == UNKNOWN:
+        number = block_for(&job.search, table)
     if number == table.index.count or table.slots[number] == NULL:
         return ALONE
     (<Block>table.slots[number]).used = True
@@ -141,7 +137,8 @@ cdef Py_ssize_t read_entries(
     for number in range(count):
         job = &jobs[number]
         if job.outcome == ALONE:
-            value = find_in_table(&job.search, levels, job.place.at)
+            job.search.number = UNKNOWN
+            value = find_in_table(&job.search, levels, job.place.at, UNASKED)
             if value is not NOWHERE:
                 job.outcome = DONE
                 if value is not None:

@@ -27,7 +27,19 @@ cdef extern from "sorted_keys.h" nogil:
 cdef class TableFile:
     cdef public object number
     cdef public object size
-    cdef public object opened
+    cdef object table         # that is open, of either kernel, or None
+    cdef bint was_used        # since somebody has looked, and so has its table
+    # The door of its table's filter, where that is asked with a digest; else NULL. Here a lookup
+    # that ends with a "no" finds it without a look at table or filter.
+    cdef FilterDoor door
+    cdef const void *filter
+    cdef int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
+    cdef uint64_t digest_seed
+    cdef uint32_t digest_kind
+    cdef bint had_the_last    # key that it was asked for, as the filter says
+
+    cdef void offer_door(self, Table table) noexcept
+    cdef void close_door(self) noexcept
 
 
 cdef class Table(CacheItem):
@@ -43,7 +55,6 @@ cdef class Table(CacheItem):
     cdef PyObject **slots     # the blocks that readers find here
     cdef lsm_block *views     # of these the structs, side by side
     cdef FilterDoor loaded
-    cdef bint had_the_last    # key that its filter was asked for, or perhaps
     cdef object __weakref__
 
     cdef Block cached_block(self, uint32_t number)

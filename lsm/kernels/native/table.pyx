@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
 from lsm.disk.footer import Handle
+from lsm.kernels.native.filter_door cimport BY_DIGEST, FilterDoor
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
 from lsm.kernels.python.table import pieces
 
@@ -28,6 +29,31 @@ cdef class TableFile:
     def __init__(self, number, size):
         self.number = number
         self.size = size
+
+    @property
+    def opened(self):
+        """The open table, if there is one."""
+        return self.table
+
+    @opened.setter
+    def opened(self, table):
+        self.close_door()
+        self.table = table
+
+    cdef void offer_door(self, Table table) noexcept:
+        """Let lookups find the door of the filter in its place, if that is asked by digest."""
+        cdef FilterDoor door = table.loaded
+        if self.table is table and door is not None and door.manner == BY_DIGEST:
+            self.filter = door.probe.self
+            self.digest_seed = door.probe.digest_seed
+            self.digest_kind = door.probe.digest_kind
+            self.door = door
+            self.probe_digest = door.probe.probe_digest
+
+    cdef void close_door(self) noexcept:
+        """Let lookups look for the filter themselves."""
+        self.probe_digest = NULL
+        self.door = None
 
     def __repr__(self):
         return f"<table {self.number}: {self.size} bytes>"
@@ -94,12 +120,22 @@ cdef class Table(CacheItem):
         lsm_sorted_keys_free(&self.index)
 
     @property
+    def used(self):
+        """Whether it was used since somebody has looked."""
+        return self.file.was_used
+
+    @used.setter
+    def used(self, bint used):
+        self.file.was_used = used
+
+    @property
     def filter(self):
         """The table's filter; None until it was loaded."""
         return self.loaded
 
     @filter.setter
     def filter(self, loaded):
+        self.file.close_door()
         self.loaded = loaded
 
     @property
@@ -203,6 +239,7 @@ cdef class Table(CacheItem):
                 blocks[number] = <object>slots[number]
                 Py_DECREF(<object>slots[number])
         free(slots)
+        self.file.close_door()
         loaded, self.loaded = self.loaded, None
         return [block for block in blocks if block is not None], loaded
 

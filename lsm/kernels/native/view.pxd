@@ -12,6 +12,13 @@ ctypedef struct lsm_level:
     uint32_t first
 
 
+# The least or the greatest key of a table, and its first bytes as a number.
+ctypedef struct Bound:
+    uint64_t word
+    const uint8_t *key
+    uint32_t length
+
+
 cdef class Levels:
     cdef list _kept
     cdef uint32_t count       # of all tables, those of level 0 first
@@ -21,10 +28,8 @@ cdef class Levels:
     cdef PyObject **placed
     cdef PyObject **files
     cdef PyObject **tallies
-    cdef const uint8_t **lows
-    cdef uint32_t *low_lengths
-    cdef const uint8_t **highs
-    cdef uint32_t *high_lengths
+    cdef Bound *lows
+    cdef Bound *highs
 
     cdef int _take(self, tables, uint32_t first) except -1
     cdef int _seal(self, uint32_t number) except -1

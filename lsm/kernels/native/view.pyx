@@ -5,6 +5,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdlib cimport calloc, free
 
+from lsm.kernels.native.key_words cimport lsm_word
 from lsm.kernels.native.memtable cimport Memtable
 from lsm.kernels.native.table cimport (
     TableFile, lsm_sorted_keys, lsm_sorted_keys_free, lsm_sorted_keys_reserve, lsm_sorted_keys_seal
@@ -25,14 +26,12 @@ cdef class Levels:
         self._kept = []
         self.levels = <lsm_level *>calloc(len(below) or 1, sizeof(lsm_level))
         self.placed = <PyObject **>calloc(3 * self.count or 1, sizeof(PyObject *))
-        self.lows = <const uint8_t **>calloc(2 * self.count or 1, sizeof(uint8_t *))
-        self.low_lengths = <uint32_t *>calloc(2 * self.count or 1, sizeof(uint32_t))
-        if not (self.levels and self.placed and self.lows and self.low_lengths):
+        self.lows = <Bound *>calloc(2 * self.count or 1, sizeof(Bound))
+        if not (self.levels and self.placed and self.lows):
             raise MemoryError
         self.files = self.placed + self.count
         self.tallies = self.files + self.count
         self.highs = self.lows + self.count
-        self.high_lengths = self.low_lengths + self.count
         self._take(version.levels[0], 0)
         first = self.newest
         for tables in below:
@@ -51,15 +50,11 @@ cdef class Levels:
         cdef TableFile file
         for placed in tables:
             low, high, file = placed.low, placed.high, placed.file
-            if PyBytes_GET_SIZE(low) > MOST_BYTES or PyBytes_GET_SIZE(high) > MOST_BYTES:
-                raise MemoryError
             self._kept += (placed, low, high, file)
             self.placed[at] = <PyObject *>placed
             self.files[at] = <PyObject *>file
-            self.lows[at] = <const uint8_t *>PyBytes_AS_STRING(low)
-            self.low_lengths[at] = <uint32_t>PyBytes_GET_SIZE(low)
-            self.highs[at] = <const uint8_t *>PyBytes_AS_STRING(high)
-            self.high_lengths[at] = <uint32_t>PyBytes_GET_SIZE(high)
+            self.lows[at] = bound_of(low)
+            self.highs[at] = bound_of(high)
             if placed.tally is not None:
                 self.take_tally(at, placed.tally)
             at += 1
@@ -69,8 +64,8 @@ cdef class Levels:
         cdef lsm_sorted_keys *highs = &self.levels[number].highs
         cdef uint32_t at, first = self.levels[number].first
         for at in range(highs.count):
-            highs.keys[at] = self.highs[first + at]
-            highs.lengths[at] = self.high_lengths[first + at]
+            highs.keys[at] = self.highs[first + at].key
+            highs.lengths[at] = self.highs[first + at].length
             highs.versions[at] = 0
         lsm_sorted_keys_seal(highs)
         return 0
@@ -95,7 +90,17 @@ cdef class Levels:
         free(self.levels)
         free(self.placed)
         free(self.lows)
-        free(self.low_lengths)
+
+
+cdef Bound bound_of(bytes key) except *:
+    """The bound that a key is, which stays."""
+    cdef Bound bound
+    if PyBytes_GET_SIZE(key) > MOST_BYTES:
+        raise MemoryError
+    bound.key = <const uint8_t *>PyBytes_AS_STRING(key)
+    bound.length = <uint32_t>PyBytes_GET_SIZE(key)
+    bound.word = lsm_word(bound.key, bound.length)
+    return bound
 
 
 @cython.final
