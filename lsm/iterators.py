@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from lsm.arguments import key_bytes
 from lsm.errors import IteratorInvalidError
-from lsm.kernels.python.cursor import CLOSED, Cursor, Source, Window
+from lsm.kernels import CLOSED, Stepper, Walker
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from lsm.comparator import Comparator
+    from lsm.kernels.python.cursor import Window
 
 
-class BaseIterator:
-    """What both kinds of iterators share: a cursor, which the database can close, too.
+class BaseIterator(Walker):
+    """What both kinds of iterators share: they can be closed, by the database, too."""
 
-    An operation that raises leaves an iterator at its position, and can be tried again.
-    """
-
-    __slots__ = ("__weakref__", "_comparator", "_cursor", "_pinned_db", "_prefix", "_why_closed")
-
-    def __init__(self, source: Source, comparator: Comparator, prefix: bytes, pinned_db: object):
-        self._cursor = Cursor(source)
-        self._comparator = comparator
-        self._prefix = prefix
-        self._pinned_db: object = pinned_db  # which stays open as long as this is in use
-        self._why_closed = "Database or iterator is closed"
+    __slots__ = ()
 
     def close(self) -> None:
         """Release the view; every further use except closing is a RuntimeError."""
@@ -47,41 +35,8 @@ class BaseIterator:
         self.close()
         return False
 
-    def _open(self) -> Cursor:
-        cursor = self._cursor
-        if cursor is CLOSED:
-            raise RuntimeError(self._why_closed)
-        return cursor
 
-    def _found(self, find: Callable[[Window], Window | None], window: Window) -> Window | None:
-        """The window that ``find``, of the cursor, finds beside another one, with its items."""
-        try:
-            found = find(window)
-        except Exception:
-            self._open()  # if it was closed meanwhile, that is why
-            raise
-        if found is not None:
-            found.items = self._items_of(found)
-        return found
-
-    def _items_of(self, window: Window) -> list[Any]:
-        """The items that the iterator returns for a window's entries."""
-        raise NotImplementedError
-
-    def _ordered(self, key: Buffer) -> Any:
-        whole = self._prefix + key_bytes("target", key)
-        wrap = self._comparator.wrap
-        return whole if wrap is None else wrap(whole)
-
-    def _outer_keys(self, keys: list[Any]) -> list[bytes]:
-        """The keys as bytes, without the prefix of a prefixed database."""
-        if self._comparator.wrap is not None:
-            keys = [self._comparator.unwrap(key) for key in keys]
-        cut = len(self._prefix)
-        return [key[cut:] for key in keys] if cut else keys
-
-
-class Iterator(BaseIterator):
+class Iterator(BaseIterator, Stepper):
     """Iterates over a range of the database, as it was when the iterator was made.
 
     It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
@@ -89,107 +44,7 @@ class Iterator(BaseIterator):
     end, and ``next()`` and ``prev()`` change places.
     """
 
-    __slots__ = ("_include_key", "_include_value", "_reverse")
-
-    def __init__(
-        self,
-        source: Source,
-        comparator: Comparator,
-        prefix: bytes,
-        pinned_db: object,
-        *,
-        reverse: bool,
-        include_key: bool,
-        include_value: bool,
-    ):
-        super().__init__(source, comparator, prefix, pinned_db)
-        self._reverse = reverse
-        self._include_key = include_key
-        self._include_value = include_value
-        if reverse:
-            self.seek_to_stop()
-
-    def __iter__(self) -> Self:
-        return self
-
-    # A step within a window is one attribute set, and no call comes between it and the return: an
-    # interruption finds it taken, and its item given, or neither.
-
-    def __next__(self) -> Any:
-        while True:
-            window = self._cursor.window
-            at = window.at
-            if self._reverse:
-                if at > 0:
-                    window.at = at = at - 1
-                    return window.items[at]
-                self._enter_left(window)
-            else:
-                if at < window.end:
-                    window.at = at + 1
-                    return window.items[at]
-                self._enter_right(window)
-
-    def prev(self) -> Any:
-        """The entry before; StopIteration at the start of the range."""
-        while True:
-            window = self._cursor.window
-            at = window.at
-            if self._reverse:
-                if at < window.end:
-                    window.at = at + 1
-                    return window.items[at]
-                self._enter_right(window)
-            else:
-                if at > 0:
-                    window.at = at = at - 1
-                    return window.items[at]
-                self._enter_left(window)
-
-    def seek_to_start(self) -> None:
-        """Stand before the first entry of the range."""
-        cursor = self._open()
-        cursor.window = cursor.before_first()
-
-    def seek_to_stop(self) -> None:
-        """Stand behind the last entry of the range."""
-        cursor = self._open()
-        cursor.window = cursor.after_last()
-
-    def seek(self, target: Buffer) -> None:
-        """Stand before the first entry of the range from this key on."""
-        ordered = self._ordered(target)
-        cursor = self._open()
-        place = cursor.place_of(ordered)
-        # At once, so that this is where damage shows.
-        found = self._found(cursor.next_window, place)
-        cursor.window = place if found is None else found
-
-    def _enter_right(self, window: Window) -> None:
-        """Enter the window behind this one, unless a reentrant step has left it meanwhile."""
-        cursor = self._open()
-        found = self._found(cursor.next_window, window)
-        if cursor.window is window and window.at == window.end:
-            if found is None:
-                raise StopIteration
-            cursor.window = found
-
-    def _enter_left(self, window: Window) -> None:
-        """Enter the window before this one, unless a reentrant step has left it meanwhile."""
-        cursor = self._open()
-        found = self._found(cursor.previous_window, window)
-        if cursor.window is window and window.at == 0:
-            if found is None:
-                raise StopIteration
-            found.at = found.end
-            cursor.window = found
-
-    def _items_of(self, window: Window) -> list[Any]:
-        if self._include_key and self._include_value:
-            return list(zip(self._outer_keys(window.keys), window.values, strict=True))
-        if self._include_key:
-            return self._outer_keys(window.keys)
-        return window.values if self._include_value else [None] * window.end
+    __slots__ = ()
 
 
 class RawIterator(BaseIterator):
@@ -212,8 +67,7 @@ class RawIterator(BaseIterator):
 
     def seek(self, target: Buffer) -> None:
         """Stand at the first entry from this key on, if there is one."""
-        ordered = self._ordered(target)
-        self._enter_right(self._open().place_of(ordered))
+        self._enter_right(self._place_of(target))
 
     def next(self) -> None:
         """Step to the entry behind; not valid any more after the last one."""
@@ -242,7 +96,7 @@ class RawIterator(BaseIterator):
         window = self._cursor.window
         at = window.at
         if 0 <= at < window.end:
-            key: bytes = window.items[at]
+            key: bytes = window.items[at][0]
             return key
         raise self._nowhere()
 
@@ -251,7 +105,8 @@ class RawIterator(BaseIterator):
         window = self._cursor.window
         at = window.at
         if 0 <= at < window.end:
-            return window.values[at]
+            value: bytes = window.items[at][1]
+            return value
         raise self._nowhere()
 
     def item(self) -> tuple[bytes, bytes]:
@@ -259,7 +114,8 @@ class RawIterator(BaseIterator):
         window = self._cursor.window
         at = window.at
         if 0 <= at < window.end:
-            return window.items[at], window.values[at]
+            item: tuple[bytes, bytes] = window.items[at]
+            return item
         raise self._nowhere()
 
     def _enter_right(self, window: Window) -> None:
@@ -267,7 +123,7 @@ class RawIterator(BaseIterator):
         cursor = self._open()
         found = self._found(cursor.next_window, window)
         if found is None:
-            found = Window([], [], window.left, window.right)
+            found = window.vacated()
         cursor.window = found
 
     def _enter_left(self, window: Window) -> None:
@@ -275,13 +131,10 @@ class RawIterator(BaseIterator):
         cursor = self._open()
         found = self._found(cursor.previous_window, window)
         if found is None:
-            found = Window([], [], window.left, window.right)
+            found = window.vacated()
         else:
             found.at = found.end - 1
         cursor.window = found
-
-    def _items_of(self, window: Window) -> list[Any]:
-        return self._outer_keys(window.keys)
 
     def _nowhere(self) -> Exception:
         """The error of asking for an entry where there is none."""

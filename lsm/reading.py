@@ -9,12 +9,13 @@ import attrs
 
 from lsm.arguments import flag, optional_key, prefix_successor
 from lsm.iterators import Iterator, RawIterator
-from lsm.kernels.python.cursor import Edge, Source
 from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from lsm.comparator import OrderedKey
+    from lsm.kernels.python import Cursor
     from lsm.store import Store
 
 
@@ -116,20 +117,18 @@ def _iterator(
     include_key: bool,
     include_value: bool,
 ) -> Iterator:
-    store = reading.store
-    edges = (
-        _edge(store, span.start, span.include_start),
-        _edge(store, span.stop, span.include_stop),
+    store, prefix = reading.store, reading.prefix or b""
+    cursor = _cursor(
+        store,
+        reading.read_rank,
+        fill_cache,
+        _bound(store, span.start, span.include_start),
+        _bound(store, span.stop, span.include_stop),
+        include_key,
+        include_value,
+        len(prefix),
     )
-    iterator = Iterator(
-        _source(store, reading.read_rank, fill_cache, *edges),
-        store.comparator,
-        reading.prefix or b"",
-        reading.pinned_db,
-        reverse=reverse,
-        include_key=include_key,
-        include_value=include_value,
-    )
+    iterator = Iterator(cursor, store.comparator, prefix, reading.pinned_db, reverse)
     store.add_iterator(iterator)
     return iterator
 
@@ -146,25 +145,37 @@ def raw_iterator(
     flag("verify_checksums", verify_checksums)
     fill = flag("fill_cache", fill_cache)
     store.check_open(ITERATOR_CLOSED)
-    iterator = RawIterator(
-        _source(store, read_rank, fill, None, None), store.comparator, b"", pinned_db
-    )
+    cursor = _cursor(store, read_rank, fill, None, None, True, True, 0)
+    iterator = RawIterator(cursor, store.comparator, b"", pinned_db)
     store.add_iterator(iterator)
     return iterator
 
 
-def _source(
-    store: Store, read_rank: int | None, fill_cache: bool, low: Edge | None, high: Edge | None
-) -> Source:
+def _cursor(
+    store: Store,
+    read_rank: int | None,
+    fill_cache: bool,
+    low: tuple[OrderedKey, bool] | None,
+    high: tuple[OrderedKey, bool] | None,
+    include_key: bool,
+    include_value: bool,
+    cut: int,
+) -> Cursor:
     view = store.view
     if view is None:
         raise store.closed_error(ITERATOR_CLOSED)
     rank = store.visible if read_rank is None else read_rank
-    return Source(view, store.tables, rank, fill_cache, low, high)
+    comparator, kernel = store.comparator, store.kernel
+    unwrap = None if comparator.wrap is None else comparator.unwrap
+    source = kernel.Source(
+        view, store.tables, rank, fill_cache, low, high, include_key, include_value, cut, unwrap
+    )
+    cursor: Cursor = kernel.Cursor(source)
+    return cursor
 
 
-def _edge(store: Store, key: bytes | None, included: bool) -> Edge | None:
+def _bound(store: Store, key: bytes | None, included: bool) -> tuple[OrderedKey, bool] | None:
     if key is None:
         return None
     wrap = store.comparator.wrap
-    return Edge(key if wrap is None else wrap(key), included)
+    return key if wrap is None else wrap(key), included

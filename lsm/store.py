@@ -21,7 +21,7 @@ from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
-from lsm.kernels import Readable, TableFile
+from lsm.kernels import Readable, TableFile, Walkers
 from lsm.locks import renew_locks
 from lsm.manifest import Manifest
 from lsm.reentrancy import is_reentrant
@@ -54,8 +54,8 @@ class Store(Readable):
     """An open database; ``opening.open_store`` makes one.
 
     ``view`` is what readers read, and None when it is closed; ``visible`` the rank of the newest
-    versions they see. ``failure`` is why writing has stopped, ``closed_by`` why all has. Iterators
-    and snapshots are known by weak references, which leave by themselves.
+    versions they see. ``failure`` is why writing has stopped, ``closed_by`` why all has. Snapshots
+    are known by weak references, which leave by themselves, as iterators do.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Store(Readable):
         self.writer = Writer(self)
         self.installer = Installer(self, policies)
         self.background = Background(self)
-        self._iterators: dict[weakref.ref[BaseIterator], None] = {}
+        self._iterators = Walkers()
         self._snapshots: dict[weakref.ref[Any], int] = {}
         # Reentrant, since a signal handler can close in the middle of closing.
         self._closing = threading.RLock()
@@ -162,10 +162,8 @@ class Store(Readable):
         """Make each call that closing takes; all of them can be repeated."""
         self.closed_by = self.closed_by or CLOSED
         self.changed.notify_all()
-        for reference in list(self._iterators):
-            iterator = reference()
-            if iterator is not None:
-                iterator.close()
+        for iterator in self._iterators.alive():
+            iterator.close()
         self.background.wait_until_ended()
         call_all(self.writer.close, self.installer.close, self.tables.close, self._release)
 
@@ -200,10 +198,8 @@ class Store(Readable):
             renew_locks(part)
         self.closed_by = reason
         self.view = None
-        for reference in list(self._iterators):
-            iterator = reference()
-            if iterator is not None:
-                iterator.abandon(reason)
+        for iterator in self._iterators.alive():
+            iterator.abandon(reason)
 
     def publish(self, view: View) -> None:
         """Make this the view of new readers; the caller holds the writer's lock."""
@@ -214,7 +210,7 @@ class Store(Readable):
 
     def add_iterator(self, iterator: BaseIterator) -> None:
         """Register an iterator, which is then closed with the database."""
-        self._iterators[weakref.ref(iterator, self._iterators.pop)] = None
+        self._iterators.add(iterator)
         if self.closed_by is not None:  # by somebody who may not have found it there
             iterator.close()
             raise self.closed_error(ITERATOR_CLOSED)

@@ -78,11 +78,17 @@ _chosen = load(KERNEL)
 
 # What all databases have in common, whatever the order of their keys.
 if TYPE_CHECKING:
+    from lsm.kernels.python import CLOSED as CLOSED
     from lsm.kernels.python import FilterDoor as FilterDoor
     from lsm.kernels.python import Getter as Getter
     from lsm.kernels.python import Readable as Readable
+    from lsm.kernels.python import Stepper as Stepper
     from lsm.kernels.python import TableFile as TableFile
     from lsm.kernels.python import Tally as Tally
+    from lsm.kernels.python import Walker as Walker
+    from lsm.kernels.python import Walkers as Walkers
 else:
     FilterDoor, Getter, Readable = _chosen.FilterDoor, _chosen.Getter, _chosen.Readable
     TableFile, Tally = _chosen.TableFile, _chosen.Tally
+    CLOSED, Stepper = _chosen.CLOSED, _chosen.Stepper
+    Walker, Walkers = _chosen.Walker, _chosen.Walkers

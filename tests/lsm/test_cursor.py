@@ -89,16 +89,16 @@ def walk(cursor: Cursor, entries: list[Item], rng: random.Random) -> None:
             assert (found is not None) == (end < len(entries))
             if found is not None:
                 cursor.window = found
-                begin, end = end, end + len(found.keys)
+                begin, end = end, end + found.end
         else:
             found = cursor.previous_window(cursor.window)
             assert (found is not None) == (begin > 0)
             if found is not None:
                 cursor.window = found
-                begin, end = begin - len(found.keys), begin
+                begin, end = begin - found.end, begin
         window = cursor.window
-        assert list(zip(window.keys, window.values, strict=True)) == entries[begin:end]
-        assert window.end == len(window.keys)
+        assert window.items == entries[begin:end]
+        assert window.end == len(window.items)
 
 
 def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Random) -> None:
@@ -117,8 +117,7 @@ def test_a_window_that_was_found_and_not_gone_to_is_found_again(rng: random.Rand
                 # A walk that was begun anew may end its windows elsewhere.
                 least = min(found.end, again.end)
                 near = slice(least) if step == cursor.next_window else slice(-least, None)
-                assert found.keys[near] == again.keys[near]
-                assert found.values[near] == again.values[near]
+                assert found.items[near] == again.items[near]
                 cursor.window = rng.choice((found, again))
 
 

@@ -16,7 +16,6 @@ import pytest
 
 import lsm
 from lsm import iterators
-from lsm.kernels.python.cursor import Edge, Source
 from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
 from lsm.tables import TableCache
@@ -298,16 +297,9 @@ def some(db: lsm.DB, reverse: bool) -> iterators.Iterator:
     """An iterator over some tables that the database does not know of."""
     store = db._store
     assert store.view is not None
-    bounds = Edge(KEYS[40], True), Edge(KEYS[60], False)
-    return iterators.Iterator(
-        Source(store.view, store.tables, store.visible, True, *bounds),
-        store.comparator,
-        b"",
-        None,
-        reverse=reverse,
-        include_key=True,
-        include_value=True,
-    )
+    bounds = (KEYS[40], True), (KEYS[60], False)
+    source = store.kernel.Source(store.view, store.tables, store.visible, True, *bounds)
+    return iterators.Iterator(store.kernel.Cursor(source), store.comparator, b"", None, reverse)
 
 
 ALL_READS = [get, get_absent, walk, walk_back]

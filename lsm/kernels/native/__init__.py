@@ -5,16 +5,19 @@ Nouns that have no compiled twin are the readable kernel's, which work with the 
 
 from lsm.kernels.native.block import Block
 from lsm.kernels.native.cache_item import CacheItem
+from lsm.kernels.native.cursor import CLOSED, Cursor, Window
 from lsm.kernels.native.filter_door import FilterDoor
 from lsm.kernels.native.getter import Getter
 from lsm.kernels.native.lookup import find
 from lsm.kernels.native.memtable import Memtable
+from lsm.kernels.native.merge import Source
 from lsm.kernels.native.readable import Readable
+from lsm.kernels.native.stepper import Stepper, Walker, Walkers
 from lsm.kernels.native.table import Table, TableFile
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
 from lsm.kernels.python.block_builder import BlockBuilder
-from lsm.kernels.python.cursor import CLOSED, Cursor, Edge, Source, Window
+from lsm.kernels.python.cursor import Edge
 
 __all__ = [
     "CLOSED",
@@ -28,10 +31,13 @@ __all__ = [
     "Memtable",
     "Readable",
     "Source",
+    "Stepper",
     "Table",
     "TableFile",
     "Tally",
     "View",
+    "Walker",
+    "Walkers",
     "Window",
     "find",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -35,14 +35,32 @@ _EXHAUSTED = Edge(None, False)
 
 @attrs.frozen
 class Source:
-    """What a cursor reads: a view at a read rank, between bounds; None is no bound."""
+    """What a cursor reads, a view at a read rank between bounds, and what it makes of entries.
+
+    A bound is a key, and whether it is included; None is no bound. Items are pairs of key and
+    value, or what is included of them; of each key the first bytes are cut.
+    """
 
     view: View
     tables: TableCache
     read_rank: int
     fill_cache: bool = True
-    low: Edge | None = None
-    high: Edge | None = None
+    low: tuple[OrderedKey, bool] | None = None
+    high: tuple[OrderedKey, bool] | None = None
+    include_key: bool = True
+    include_value: bool = True
+    cut: int = 0
+    unwrap: Callable[[OrderedKey], bytes] | None = None
+
+    def items_of(self, keys: list[OrderedKey], values: list[bytes]) -> list[Any]:
+        """The items of entries, by their keys and values."""
+        if not self.include_key:
+            return values if self.include_value else [None] * len(keys)
+        if self.unwrap is not None:
+            keys = list(map(self.unwrap, keys))
+        if self.cut:
+            keys = [key[self.cut :] for key in keys]
+        return list(zip(keys, values, strict=True)) if self.include_value else keys
 
     def ascending(self, start: OrderedKey | None) -> Iterator[list[Entry]]:
         """Windows from a key on."""
@@ -107,20 +125,20 @@ class Window:
     go on reading from its ends, once that was begun.
     """
 
-    __slots__ = ("ascending", "at", "descending", "end", "items", "keys", "left", "right", "values")
+    __slots__ = ("ascending", "at", "descending", "end", "items", "left", "right")
 
-    def __init__(
-        self, keys: list[OrderedKey], values: list[bytes], left: _Start, right: _Start
-    ) -> None:
-        self.keys = keys
-        self.values = values
+    def __init__(self, items: list[Any], left: _Start, right: _Start) -> None:
+        self.items = items
         self.left = left
         self.right = right
         self.ascending: Iterator[list[Entry]] | None = None
         self.descending: Iterator[list[Entry]] | None = None
-        self.items: list[Any] = []
         self.at = 0
-        self.end = len(keys)
+        self.end = len(items)
+
+    def vacated(self) -> Window:
+        """An empty window that entries on both sides of this one are found from."""
+        return Window([], self.left, self.right)
 
 
 class Cursor:
@@ -138,20 +156,20 @@ class Cursor:
 
     def before_first(self) -> Window:
         """An empty window before the first entry."""
-        return Window([], [], left=_EXHAUSTED, right=self._source.low)
+        return Window([], left=_EXHAUSTED, right=_edge(self._source.low))
 
     def after_last(self) -> Window:
         """An empty window behind the last entry."""
-        return Window([], [], left=self._source.high, right=_EXHAUSTED)
+        return Window([], left=_edge(self._source.high), right=_EXHAUSTED)
 
     def place_of(self, key: OrderedKey) -> Window:
         """An empty window before the first entry from this key on."""
         source = self._source
-        if source.low is not None and not source.low.key < key:
+        if source.low is not None and not source.low[0] < key:
             return self.before_first()
-        if source.high is not None and source.high.key < key:
+        if source.high is not None and source.high[0] < key:
             return self.after_last()
-        return Window([], [], left=Edge(key, False), right=Edge(key, True))
+        return Window([], left=Edge(key, False), right=Edge(key, True))
 
     def next_window(self, window: Window) -> Window | None:
         """The nearest window behind this one that has entries; None if there is none."""
@@ -166,11 +184,12 @@ class Cursor:
             keys, values = visible(entries, source.read_rank)
             begin, end = _between(keys, edge, source.high)
             last = entries[-1][0]
-            is_last = source.high is not None and not last < source.high.key
+            is_last = source.high is not None and not last < source.high[0]
             edge = _EXHAUSTED if is_last else Edge(last, False)
             if begin < end:
                 left = Edge(keys[begin], False)
-                found = Window(keys[begin:end], values[begin:end], left, edge)
+                items = source.items_of(keys[begin:end], values[begin:end])
+                found = Window(items, left, edge)
                 found.ascending = walk
                 return found
         window.right = _EXHAUSTED
@@ -189,11 +208,12 @@ class Cursor:
             keys, values = visible(entries, source.read_rank)
             begin, end = _between(keys, source.low, edge)
             first = entries[0][0]
-            is_first = source.low is not None and not source.low.key < first
+            is_first = source.low is not None and not source.low[0] < first
             edge = _EXHAUSTED if is_first else Edge(first, False)
             if begin < end:
                 right = Edge(keys[end - 1], False)
-                found = Window(keys[begin:end], values[begin:end], edge, right)
+                items = source.items_of(keys[begin:end], values[begin:end])
+                found = Window(items, edge, right)
                 found.descending = walk
                 return found
         window.left = _EXHAUSTED
@@ -206,7 +226,7 @@ class Closed(Cursor):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.window = Window([], [], left=_EXHAUSTED, right=_EXHAUSTED)
+        self.window = Window([], left=_EXHAUSTED, right=_EXHAUSTED)
 
 
 CLOSED = Closed()
@@ -227,11 +247,21 @@ def visible(window: list[Entry], read_rank: int) -> tuple[list[OrderedKey], list
     return keys, values
 
 
-def _between(keys: list[OrderedKey], low: Edge | None, high: Edge | None) -> tuple[int, int]:
+def _edge(bound: tuple[OrderedKey, bool] | None) -> Edge | None:
+    return None if bound is None else Edge._make(bound)
+
+
+def _between(
+    keys: list[OrderedKey],
+    low: tuple[OrderedKey, bool] | None,
+    high: tuple[OrderedKey, bool] | None,
+) -> tuple[int, int]:
     """Where the keys between two edges begin and end; None is no bound."""
     begin, end = 0, len(keys)
     if low is not None:
-        begin = (bisect_left if low.included else bisect_right)(keys, low.key)
+        key, is_included = low
+        begin = (bisect_left if is_included else bisect_right)(keys, key)
     if high is not None:
-        end = (bisect_right if high.included else bisect_left)(keys, high.key)
+        key, is_included = high
+        end = (bisect_right if is_included else bisect_left)(keys, key)
     return begin, end

@@ -1,0 +1,148 @@
+"""Cursors over the visible entries of a view, in both directions, a window at a time."""
+
+cimport cython
+
+from lsm.kernels.native.merge cimport Merge, Source, merge_from
+
+cdef enum:
+    # A window's items: few for who has come for few, and more as the walk goes on.
+    FIRST_AT_KEY = 1
+    FIRST_AT_END = 4
+    GROWTH = 4
+    MOST = 64
+
+cdef list NO_ITEMS = []
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(16)
+cdef class Window:
+    """A run of consecutive visible entries, and where reading goes on from both of its ends.
+
+    ``at`` is where its iterator stands among ``items``, what it makes of the entries. An empty
+    window is only a position: entries begin on either side of it. ``ascending`` and ``descending``
+    go on reading from its ends, once that was begun.
+    """
+
+    def vacated(self):
+        """An empty window that entries on both sides of this one are found from."""
+        cdef Window window = new_window(self.left, self.leftward, self.right, self.rightward)
+        window.reach = self.reach
+        return window
+
+
+cdef inline Window new_window(bytes left, Onward leftward, bytes right, Onward rightward):
+    cdef Window window = Window.__new__(Window)
+    window.items = NO_ITEMS
+    window.left = left
+    window.leftward = leftward
+    window.right = right
+    window.rightward = rightward
+    return window
+
+
+cdef inline Onward toward(bytes key, bint is_included) noexcept:
+    """How reading goes on from a bound."""
+    if key is None:
+        return FROM_END
+    return FROM_KEY if is_included else BEYOND_KEY
+
+
+@cython.final
+cdef class Cursor:
+    """Finds windows: the first one, and the nearest with entries on either side of another.
+
+    An iterator's whole position is in ``window``, which is replaced as a whole: a step that raises
+    leaves it as it was, and the merge it had begun is begun anew by the next step.
+    """
+
+    def __cinit__(self, Source source):
+        self.source = source
+        if source is None:
+            self.window = new_window(None, NOWHERE, None, NOWHERE)
+        else:
+            self.window = self.before_first()
+
+    cpdef Window before_first(self):
+        """An empty window before the first entry."""
+        cdef Source source = self.source
+        cdef Window window = new_window(
+            None, NOWHERE, source.low, toward(source.low, source.low_included)
+        )
+        window.reach = FIRST_AT_END
+        return window
+
+    cpdef Window after_last(self):
+        """An empty window behind the last entry."""
+        cdef Source source = self.source
+        cdef Window window = new_window(
+            source.high, toward(source.high, source.high_included), None, NOWHERE
+        )
+        window.reach = FIRST_AT_END
+        return window
+
+    cpdef Window place_of(self, bytes key):
+        """An empty window before the first entry from this key on."""
+        cdef Source source = self.source
+        cdef Window window
+        if source.low is not None and not source.low < key:
+            return self.before_first()
+        if source.high is not None and source.high < key:
+            return self.after_last()
+        window = new_window(key, BEYOND_KEY, key, FROM_KEY)
+        window.reach = FIRST_AT_KEY
+        return window
+
+    cpdef Window next_window(self, Window window):
+        """The nearest window behind this one that has entries; None if there is none."""
+        cdef Merge merge = window.ascending
+        cdef Window found
+        window.ascending = None  # it goes on from here once, or not at all
+        if window.rightward == NOWHERE:
+            return None
+        if merge is None:
+            merge = merge_from(self.source, window.right, window.rightward == FROM_KEY, False)
+        found = taken(merge, self.source, window.reach)
+        if found.end == 0:
+            window.right = None
+            window.rightward = NOWHERE
+            return None
+        if merge.is_over:
+            found.rightward = NOWHERE
+        else:
+            found.ascending = merge
+        return found
+
+    cpdef Window previous_window(self, Window window):
+        """The nearest window before this one that has entries; None if there is none."""
+        cdef Merge merge = window.descending
+        cdef Window found
+        window.descending = None
+        if window.leftward == NOWHERE:
+            return None
+        if merge is None:
+            merge = merge_from(self.source, window.left, window.leftward == FROM_KEY, True)
+        found = taken(merge, self.source, window.reach)
+        if found.end == 0:
+            window.left = None
+            window.leftward = NOWHERE
+            return None
+        if merge.is_over:
+            found.leftward = NOWHERE
+        else:
+            found.descending = merge
+        return found
+
+
+cdef Window taken(Merge merge, Source source, Py_ssize_t most):
+    """A window of so many items at most that a merge has next."""
+    cdef list items = merge.take(source, most)
+    cdef Window window = new_window(merge.first, BEYOND_KEY, merge.last, BEYOND_KEY)
+    window.items = items
+    window.end = len(items)
+    window.reach = most * GROWTH if most * GROWTH < MOST else MOST
+    return window
+
+
+CLOSED = Cursor(None)

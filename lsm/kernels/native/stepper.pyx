@@ -1,0 +1,252 @@
+"""Who walks along a cursor: what iterators share, and the steps between entries.
+
+A step within a window calls nothing: an interruption finds it taken, and its item given, or
+neither. The cursors of databases with an order of their own are the readable kernel's.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.ref cimport PyObject
+
+from lsm.arguments import key_bytes
+from lsm.kernels.native.cursor cimport Cursor, Window
+
+from lsm.kernels.native.cursor import CLOSED as _closed
+
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject *item)
+
+
+cdef object CLOSED = _closed
+cdef str WHY_CLOSED = "Database or iterator is closed"
+# Stands for an item where there is none; None is one.
+cdef object AT_END = object()
+
+
+cdef class Walker:
+    """A base with a cursor, which is ``CLOSED`` when this was closed; ``_why_closed`` says why.
+
+    ``_pinned_db`` stays open as long as this is in use. An operation that raises leaves a walker at
+    its position, and can be tried again.
+    """
+
+    def __cinit__(self, cursor, comparator, bytes prefix not None, pinned_db, bint reverse=False):
+        self._cursor = cursor
+        self._comparator = comparator
+        self._prefix = prefix
+        self._pinned_db = pinned_db
+        self._why_closed = WHY_CLOSED
+        self.link.before = self.link.behind = &self.link
+        self.link.walker = <PyObject *>self
+
+    def __dealloc__(self):
+        self.link.before.behind = self.link.behind
+        self.link.behind.before = self.link.before
+
+    def _open(self):
+        return opened(self)
+
+    def _found(self, find, window):
+        """The window that ``find``, of the cursor, finds beside another one."""
+        try:
+            return find(window)
+        except Exception:
+            opened(self)  # if it was closed meanwhile, that is why
+            raise
+
+    def _place_of(self, target):
+        """The place of a key that was given without the prefix."""
+        return place_of(self, target)
+
+
+cdef inline object opened(Walker self):
+    """The cursor of a walker that was not closed."""
+    if self._cursor is CLOSED:
+        raise RuntimeError(self._why_closed)
+    return self._cursor
+
+
+cdef object place_of(Walker self, target):
+    """The place of a key that was given without the prefix."""
+    if not PyBytes_CheckExact(target):
+        target = key_bytes("target", target)
+    if PyBytes_GET_SIZE(self._prefix):
+        target = self._prefix + target
+    if type(self._cursor) is not Cursor and self._comparator.wrap is not None:
+        target = self._comparator.wrap(target)
+    cursor = opened(self)
+    if type(cursor) is Cursor:
+        return (<Cursor>cursor).place_of(target)
+    return cursor.place_of(target)
+
+
+cdef class Stepper(Walker):
+    """A base that stands between two entries: ``next()`` gives the one behind and steps over it.
+
+    ``prev()`` does so with the one before. One that is reverse begins at the end, and the two
+    change places.
+    """
+
+    def __cinit__(self, cursor, comparator, bytes prefix not None, pinned_db, bint reverse):
+        self._reverse = reverse
+        if reverse:
+            cursor.window = cursor.after_last()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        item = step_left(self) if self._reverse else step_right(self)
+        if item is AT_END:
+            raise StopIteration
+        return item
+
+    @cython.binding(True)
+    def prev(self):
+        """The entry before; StopIteration at the start of the range."""
+        item = step_right(self) if self._reverse else step_left(self)
+        if item is AT_END:
+            raise StopIteration
+        return item
+
+    @cython.binding(True)
+    def seek_to_start(self):
+        """Stand before the first entry of the range."""
+        cursor = opened(self)
+        cursor.window = cursor.before_first()
+
+    @cython.binding(True)
+    def seek_to_stop(self):
+        """Stand behind the last entry of the range."""
+        cursor = opened(self)
+        cursor.window = cursor.after_last()
+
+    @cython.binding(True)
+    @cython.always_allow_keywords(True)
+    def seek(self, target):
+        """Stand before the first entry of the range from this key on."""
+        place = place_of(self, target)
+        cursor = opened(self)
+        # At once, so that this is where damage shows.
+        found = beside(self, cursor, place, True)
+        if found is None:
+            found = place
+        if type(cursor) is Cursor:
+            (<Cursor>cursor).window = <Window>found
+        else:
+            cursor.window = found
+
+
+cdef inline object step_right(Stepper self):
+    """The item on the right, which is stepped over, or AT_END."""
+    cdef Window window
+    while True:
+        if type(self._cursor) is Cursor:
+            window = (<Cursor>self._cursor).window
+            if window.at < window.end:
+                window.at += 1
+                return window.items[window.at - 1]
+        else:
+            found = self._cursor.window
+            at = found.at
+            if at < found.end:
+                item = found.items[at]
+                found.at = at + 1
+                return item
+        if not enter(self, True):
+            return AT_END
+
+
+cdef inline object step_left(Stepper self):
+    """The same on the left."""
+    cdef Window window
+    while True:
+        if type(self._cursor) is Cursor:
+            window = (<Cursor>self._cursor).window
+            if window.at > 0:
+                window.at -= 1
+                return window.items[window.at]
+        else:
+            found = self._cursor.window
+            at = found.at
+            if at > 0:
+                item = found.items[at - 1]
+                found.at = at - 1
+                return item
+        if not enter(self, False):
+            return AT_END
+
+
+cdef bint enter(Stepper self, bint is_right) except -1:
+    """Enter the window beside the one it stands at the end of; False if there is none.
+
+    If a reentrant step has left that meanwhile, stand there.
+    """
+    cdef object cursor = opened(self)
+    cdef object window = cursor.window
+    cdef object found = beside(self, cursor, window, is_right)
+    if cursor.window is window and window.at == (window.end if is_right else 0):
+        if found is None:
+            return False
+        if not is_right:
+            found.at = found.end
+        cursor.window = found
+    return True
+
+
+cdef object beside(Stepper self, object cursor, object window, bint is_right):
+    """The nearest window beside another one that has entries, or None."""
+    try:
+        if type(cursor) is Cursor:
+            if is_right:
+                return (<Cursor>cursor).next_window(<Window>window)
+            return (<Cursor>cursor).previous_window(<Window>window)
+        return cursor.next_window(window) if is_right else cursor.previous_window(window)
+    except Exception:
+        opened(self)  # if it was closed meanwhile, that is why
+        raise
+
+
+@cython.final
+cdef class Walkers:
+    """The walkers of a database, known by links in a ring, which leave by themselves."""
+
+    def __cinit__(self):
+        self.ring.before = self.ring.behind = &self.ring
+
+    def __dealloc__(self):
+        cdef lsm_link *link = self.ring.behind
+        cdef lsm_link *behind
+        while link != &self.ring:
+            behind = link.behind
+            link.before = link.behind = link
+            link = behind
+
+    cpdef add(self, Walker walker):
+        """Know a walker from now on."""
+        cdef lsm_link *link = &walker.link
+        link.before.behind = link.behind
+        link.behind.before = link.before
+        link.before = self.ring.before
+        link.behind = &self.ring
+        link.before.behind = link.behind.before = link
+
+    def alive(self):
+        """Those that are still there."""
+        cdef list found = []
+        cdef lsm_link *link = self.ring.behind
+        # No code of others runs here. Who is being deallocated has no references, and gets none.
+        while link != &self.ring:
+            if Py_REFCNT(link.walker) > 0:
+                found.append(<object>link.walker)
+            link = link.behind
+        return found
+
+    def __len__(self):
+        cdef Py_ssize_t count = 0
+        cdef lsm_link *link = self.ring.behind
+        while link != &self.ring:
+            count += 1
+            link = link.behind
+        return count

@@ -1,0 +1,172 @@
+"""Who walks along a cursor: what iterators share, and the steps between entries."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Self
+
+from lsm.arguments import key_bytes
+from lsm.kernels.python.cursor import CLOSED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+    from lsm.comparator import Comparator
+    from lsm.kernels.python.cursor import Cursor, Window
+
+
+class Walker:
+    """A base with a cursor, which is ``CLOSED`` when this was closed; ``_why_closed`` says why.
+
+    ``_pinned_db`` stays open as long as this is in use. An operation that raises leaves a walker at
+    its position, and can be tried again.
+    """
+
+    __slots__ = ("__weakref__", "_comparator", "_cursor", "_pinned_db", "_prefix", "_why_closed")
+
+    def __init__(self, cursor: Cursor, comparator: Comparator, prefix: bytes, pinned_db: object):
+        self._cursor = cursor
+        self._comparator = comparator
+        self._prefix = prefix
+        self._pinned_db: object = pinned_db
+        self._why_closed = "Database or iterator is closed"
+
+    def _open(self) -> Cursor:
+        cursor = self._cursor
+        if cursor is CLOSED:
+            raise RuntimeError(self._why_closed)
+        return cursor
+
+    def _found(self, find: Callable[[Window], Window | None], window: Window) -> Window | None:
+        """The window that ``find``, of the cursor, finds beside another one."""
+        try:
+            return find(window)
+        except Exception:
+            self._open()  # if it was closed meanwhile, that is why
+            raise
+
+    def _place_of(self, target: Buffer) -> Window:
+        """The place of a key that was given without the prefix."""
+        whole = self._prefix + key_bytes("target", target)
+        wrap = self._comparator.wrap
+        return self._open().place_of(whole if wrap is None else wrap(whole))
+
+
+class Stepper(Walker):
+    """A base that stands between two entries: ``next()`` gives the one behind and steps over it.
+
+    ``prev()`` does so with the one before. One that is reverse begins at the end, and the two
+    change places.
+    """
+
+    __slots__ = ("_reverse",)
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        comparator: Comparator,
+        prefix: bytes,
+        pinned_db: object,
+        reverse: bool,
+    ):
+        super().__init__(cursor, comparator, prefix, pinned_db)
+        self._reverse = reverse
+        if reverse:
+            self.seek_to_stop()
+
+    def __iter__(self) -> Self:
+        return self
+
+    # A step within a window is one attribute set, and no call comes between it and the return: an
+    # interruption finds it taken, and its item given, or neither.
+
+    def __next__(self) -> Any:
+        while True:
+            window = self._cursor.window
+            at = window.at
+            if self._reverse:
+                if at > 0:
+                    window.at = at = at - 1
+                    return window.items[at]
+                self._enter_left(window)
+            else:
+                if at < window.end:
+                    window.at = at + 1
+                    return window.items[at]
+                self._enter_right(window)
+
+    def prev(self) -> Any:
+        """The entry before; StopIteration at the start of the range."""
+        while True:
+            window = self._cursor.window
+            at = window.at
+            if self._reverse:
+                if at < window.end:
+                    window.at = at + 1
+                    return window.items[at]
+                self._enter_right(window)
+            else:
+                if at > 0:
+                    window.at = at = at - 1
+                    return window.items[at]
+                self._enter_left(window)
+
+    def seek_to_start(self) -> None:
+        """Stand before the first entry of the range."""
+        cursor = self._open()
+        cursor.window = cursor.before_first()
+
+    def seek_to_stop(self) -> None:
+        """Stand behind the last entry of the range."""
+        cursor = self._open()
+        cursor.window = cursor.after_last()
+
+    def seek(self, target: Buffer) -> None:
+        """Stand before the first entry of the range from this key on."""
+        place = self._place_of(target)
+        cursor = self._open()
+        # At once, so that this is where damage shows.
+        found = self._found(cursor.next_window, place)
+        cursor.window = place if found is None else found
+
+    def _enter_right(self, window: Window) -> None:
+        """Enter the window behind this one, unless a reentrant step has left it meanwhile."""
+        cursor = self._open()
+        found = self._found(cursor.next_window, window)
+        if cursor.window is window and window.at == window.end:
+            if found is None:
+                raise StopIteration
+            cursor.window = found
+
+    def _enter_left(self, window: Window) -> None:
+        """Enter the window before this one, unless a reentrant step has left it meanwhile."""
+        cursor = self._open()
+        found = self._found(cursor.previous_window, window)
+        if cursor.window is window and window.at == 0:
+            if found is None:
+                raise StopIteration
+            found.at = found.end
+            cursor.window = found
+
+
+class Walkers:
+    """The walkers of a database, known by weak references, which leave by themselves."""
+
+    __slots__ = ("_references",)
+
+    def __init__(self) -> None:
+        self._references: dict[weakref.ref[Any], None] = {}
+
+    def add(self, walker: Walker) -> None:
+        """Know a walker from now on."""
+        self._references[weakref.ref(walker, self._references.pop)] = None
+
+    def alive(self) -> list[Any]:
+        """Those that are still there."""
+        walkers = [reference() for reference in list(self._references)]
+        return [walker for walker in walkers if walker is not None]
+
+    def __len__(self) -> int:
+        return len(self._references)
