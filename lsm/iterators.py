@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Self
 
 from lsm.errors import IteratorInvalidError
-from lsm.kernels import CLOSED, Stepper, Walker
+from lsm.kernels import CLOSED, Stepper, Walker, stepping
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -36,6 +36,7 @@ class BaseIterator(Walker):
         return False
 
 
+@stepping
 class Iterator(BaseIterator, Stepper):
     """Iterates over a range of the database, as it was when the iterator was made.
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
-
-from lsm.arguments import flag, optional_key, prefix_successor
+from lsm.arguments import flag, key_bytes, prefix_successor
 from lsm.iterators import Iterator, RawIterator
 from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from lsm.comparator import OrderedKey
     from lsm.kernels.python import Cursor
     from lsm.store import Store
 
+    # A key at which a range begins or ends, if there is one, and whether it is included.
+    Bound = tuple[bytes, bool] | None
 
-@attrs.frozen
-class Reading:
+
+class Reading(NamedTuple):
     """The part of a database that is read: keys with a prefix, at a read rank or as of now."""
 
     store: Store
@@ -58,79 +57,62 @@ class Ranges(ABC):
         ``prefix`` stands for the range of all keys that begin with it. Blocks are checked when they
         enter memory, with ``verify_checksums`` or without.
         """
-        flags = [
-            flag("reverse", reverse),
-            flag("include_key", include_key),
-            flag("include_value", include_value),
-        ]
-        flag("verify_checksums", verify_checksums)
-        fill = flag("fill_cache", fill_cache)
-        span = Span(
-            optional_key("start", start),
-            optional_key("stop", stop),
-            flag("include_start", include_start),
-            flag("include_stop", include_stop),
+        # Most are what they are by default, and an iterator may be made for a few entries.
+        if reverse is not False:
+            reverse = flag("reverse", reverse)
+        if include_key is not True:
+            include_key = flag("include_key", include_key)
+        if include_value is not True:
+            include_value = flag("include_value", include_value)
+        if verify_checksums is not False:
+            flag("verify_checksums", verify_checksums)
+        if fill_cache is not True:
+            fill_cache = flag("fill_cache", fill_cache)
+        if start is not None:
+            start = key_bytes("start", start)
+        if stop is not None:
+            stop = key_bytes("stop", stop)
+        if include_start is not True:
+            include_start = flag("include_start", include_start)
+        if include_stop is not False:
+            include_stop = flag("include_stop", include_stop)
+        if prefix is not None:
+            prefix = key_bytes("prefix", prefix)
+        store, own_prefix, read_rank, pinned_db = self._reading()
+        store.check_open(ITERATOR_CLOSED)
+        low = None if start is None else (start, include_start)
+        high = None if stop is None else (stop, include_stop)
+        if prefix is not None:
+            if low is not None or high is not None:
+                raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
+            low, high = _bounds_of(prefix)
+        if own_prefix is not None:
+            low, high = _within(own_prefix, low, high)
+        cursor = _cursor(
+            store, read_rank, fill_cache, low, high, include_key, include_value, own_prefix
         )
-        within = optional_key("prefix", prefix)
-        reading = self._reading()
-        reading.store.check_open(ITERATOR_CLOSED)
-        if within is not None:
-            span = span.of_prefix(within)
-        return _iterator(reading, span.with_prefix(reading.prefix), fill, *flags)
+        iterator = Iterator(cursor, store.comparator, own_prefix or b"", pinned_db, reverse)
+        store.add_iterator(iterator)
+        return iterator
 
     def __iter__(self) -> Iterator:
         return self.iterator()
 
 
-@attrs.frozen
-class Span:
-    """The bounds of an iterator, as they were given."""
-
-    start: bytes | None
-    stop: bytes | None
-    include_start: bool
-    include_stop: bool
-
-    def of_prefix(self, prefix: bytes) -> Span:
-        """The range of all keys with a prefix; TypeError beside a start or a stop."""
-        if self.start is not None or self.stop is not None:
-            raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
-        return Span(prefix, prefix_successor(prefix), include_start=True, include_stop=False)
-
-    def with_prefix(self, prefix: bytes | None) -> Span:
-        """The same range with this prefix prepended to both of its bounds."""
-        if prefix is None:
-            return self
-        start, include_start = prefix, True
-        if self.start is not None:
-            start, include_start = prefix + self.start, self.include_start
-        if self.stop is not None:
-            return Span(start, prefix + self.stop, include_start, self.include_stop)
-        return Span(start, prefix_successor(prefix), include_start, include_stop=False)
+def _bounds_of(prefix: bytes) -> tuple[Bound, Bound]:
+    """The bounds of all keys with a prefix."""
+    stop = prefix_successor(prefix)
+    return (prefix, True), None if stop is None else (stop, False)
 
 
-def _iterator(
-    reading: Reading,
-    span: Span,
-    fill_cache: bool,
-    reverse: bool,
-    include_key: bool,
-    include_value: bool,
-) -> Iterator:
-    store, prefix = reading.store, reading.prefix or b""
-    cursor = _cursor(
-        store,
-        reading.read_rank,
-        fill_cache,
-        _bound(store, span.start, span.include_start),
-        _bound(store, span.stop, span.include_stop),
-        include_key,
-        include_value,
-        len(prefix),
-    )
-    iterator = Iterator(cursor, store.comparator, prefix, reading.pinned_db, reverse)
-    store.add_iterator(iterator)
-    return iterator
+def _within(prefix: bytes, low: Bound, high: Bound) -> tuple[Bound, Bound]:
+    """The same bounds with this prefix prepended to both of them."""
+    first, end = _bounds_of(prefix)
+    if low is not None:
+        first = (prefix + low[0], low[1])
+    if high is not None:
+        end = (prefix + high[0], high[1])
+    return first, end
 
 
 def raw_iterator(
@@ -145,7 +127,7 @@ def raw_iterator(
     flag("verify_checksums", verify_checksums)
     fill = flag("fill_cache", fill_cache)
     store.check_open(ITERATOR_CLOSED)
-    cursor = _cursor(store, read_rank, fill, None, None, True, True, 0)
+    cursor = _cursor(store, read_rank, fill, None, None, True, True, None)
     iterator = RawIterator(cursor, store.comparator, b"", pinned_db)
     store.add_iterator(iterator)
     return iterator
@@ -155,27 +137,34 @@ def _cursor(
     store: Store,
     read_rank: int | None,
     fill_cache: bool,
-    low: tuple[OrderedKey, bool] | None,
-    high: tuple[OrderedKey, bool] | None,
+    low: Bound,
+    high: Bound,
     include_key: bool,
     include_value: bool,
-    cut: int,
+    prefix: bytes | None,
 ) -> Cursor:
+    """A cursor over a range, whose items have keys without a prefix."""
     view = store.view
     if view is None:
         raise store.closed_error(ITERATOR_CLOSED)
-    rank = store.visible if read_rank is None else read_rank
-    comparator, kernel = store.comparator, store.kernel
-    unwrap = None if comparator.wrap is None else comparator.unwrap
-    source = kernel.Source(
-        view, store.tables, rank, fill_cache, low, high, include_key, include_value, cut, unwrap
+    cursor: Cursor
+    kernel, wrap, unwrap = store.kernel, store.comparator.wrap, None
+    if wrap is not None:
+        unwrap = store.comparator.unwrap
+        low = None if low is None else (wrap(low[0]), low[1])
+        high = None if high is None else (wrap(high[0]), high[1])
+    cursor = kernel.Cursor(
+        kernel.Source(
+            view,
+            store.tables,
+            store.visible if read_rank is None else read_rank,
+            fill_cache,
+            low,
+            high,
+            include_key,
+            include_value,
+            0 if prefix is None else len(prefix),
+            unwrap,
+        )
     )
-    cursor: Cursor = kernel.Cursor(source)
     return cursor
-
-
-def _bound(store: Store, key: bytes | None, included: bool) -> tuple[OrderedKey, bool] | None:
-    if key is None:
-        return None
-    wrap = store.comparator.wrap
-    return key if wrap is None else wrap(key), included

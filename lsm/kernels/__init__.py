@@ -87,8 +87,9 @@ if TYPE_CHECKING:
     from lsm.kernels.python import Tally as Tally
     from lsm.kernels.python import Walker as Walker
     from lsm.kernels.python import Walkers as Walkers
+    from lsm.kernels.python import stepping as stepping
 else:
     FilterDoor, Getter, Readable = _chosen.FilterDoor, _chosen.Getter, _chosen.Readable
     TableFile, Tally = _chosen.TableFile, _chosen.Tally
-    CLOSED, Stepper = _chosen.CLOSED, _chosen.Stepper
+    CLOSED, Stepper, stepping = _chosen.CLOSED, _chosen.Stepper, _chosen.stepping
     Walker, Walkers = _chosen.Walker, _chosen.Walkers

@@ -12,7 +12,7 @@ from lsm.kernels.native.lookup import find
 from lsm.kernels.native.memtable import Memtable
 from lsm.kernels.native.merge import Source
 from lsm.kernels.native.readable import Readable
-from lsm.kernels.native.stepper import Stepper, Walker, Walkers
+from lsm.kernels.native.stepper import Stepper, Walker, Walkers, stepping
 from lsm.kernels.native.table import Table, TableFile
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
@@ -40,4 +40,5 @@ __all__ = [
     "Walkers",
     "Window",
     "find",
+    "stepping",
 ]

@@ -15,6 +15,9 @@ from lsm.kernels.native.cursor import CLOSED as _closed
 
 
 cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        void *tp_iternext
+
     Py_ssize_t Py_REFCNT(PyObject *item)
 
 
@@ -136,6 +139,14 @@ cdef class Stepper(Walker):
             (<Cursor>cursor).window = <Window>found
         else:
             cursor.window = found
+
+
+def stepping(type subclass not None):
+    """Decorate a subclass of Stepper that steps as this does: no step looks the method up then."""
+    if not issubclass(subclass, Stepper) or subclass.__next__ is not Stepper.__next__:
+        raise TypeError(f"{subclass!r} has steps of its own")
+    (<PyTypeObject *>subclass).tp_iternext = (<PyTypeObject *>Stepper).tp_iternext
+    return subclass
 
 
 cdef inline object step_right(Stepper self):

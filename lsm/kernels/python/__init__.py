@@ -14,7 +14,7 @@ from lsm.kernels.python.getter import Getter
 from lsm.kernels.python.lookup import find
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.readable import Readable
-from lsm.kernels.python.stepper import Stepper, Walker, Walkers
+from lsm.kernels.python.stepper import Stepper, Walker, Walkers, stepping
 from lsm.kernels.python.table import Table, TableFile
 from lsm.kernels.python.tally import Tally
 from lsm.kernels.python.view import View
@@ -40,4 +40,5 @@ __all__ = [
     "Walkers",
     "Window",
     "find",
+    "stepping",
 ]

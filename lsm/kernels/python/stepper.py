@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from lsm.arguments import key_bytes
 from lsm.kernels.python.cursor import CLOSED
@@ -149,6 +149,14 @@ class Stepper(Walker):
                 raise StopIteration
             found.at = found.end
             cursor.window = found
+
+
+_S = TypeVar("_S", bound=Stepper)
+
+
+def stepping(subclass: type[_S]) -> type[_S]:
+    """Decorate a subclass of Stepper that steps as this does; its compiled twin gains by that."""
+    return subclass
 
 
 class Walkers:
