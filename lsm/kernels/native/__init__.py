@@ -12,6 +12,7 @@ from lsm.kernels.native.lookup import find
 from lsm.kernels.native.memtable import Memtable
 from lsm.kernels.native.merge import Source
 from lsm.kernels.native.readable import Readable
+from lsm.kernels.native.reading import Reading, bounds_of
 from lsm.kernels.native.stepper import Stepper, Walker, Walkers, stepping
 from lsm.kernels.native.table import Table, TableFile
 from lsm.kernels.native.tally import Tally
@@ -30,6 +31,7 @@ __all__ = [
     "Getter",
     "Memtable",
     "Readable",
+    "Reading",
     "Source",
     "Stepper",
     "Table",
@@ -39,6 +41,7 @@ __all__ = [
     "Walker",
     "Walkers",
     "Window",
+    "bounds_of",
     "find",
     "stepping",
 ]

@@ -7,8 +7,8 @@ from lsm.kernels.native.merge cimport Merge, Source, merge_from
 cdef enum:
     # A window's items: few for who has come for few, and more as the walk goes on.
     FIRST_AT_KEY = 1
-    FIRST_AT_END = 4
-    GROWTH = 4
+    FIRST_AT_END = 8
+    GROWTH = 8
     MOST = 64
 
 cdef list NO_ITEMS = []

@@ -10,6 +10,7 @@ from cpython.ref cimport PyObject
 
 from lsm.arguments import key_bytes
 from lsm.kernels.native.cursor cimport Cursor, Window
+from lsm.kernels.native.reading cimport Reading
 
 from lsm.kernels.native.cursor import CLOSED as _closed
 
@@ -34,18 +35,19 @@ cdef class Walker:
     its position, and can be tried again.
     """
 
-    def __cinit__(self, cursor, comparator, bytes prefix not None, pinned_db, bint reverse=False):
+    def __cinit__(self, cursor, Reading reading not None, bint reverse=False):
         self._cursor = cursor
-        self._comparator = comparator
-        self._prefix = prefix
-        self._pinned_db = pinned_db
+        self._comparator = reading.store.comparator
+        self._prefix = b"" if reading.prefix is None else reading.prefix
+        self._pinned_db = reading.pinned_db
         self._why_closed = WHY_CLOSED
         self.link.before = self.link.behind = &self.link
         self.link.walker = <PyObject *>self
 
     def __dealloc__(self):
-        self.link.before.behind = self.link.behind
-        self.link.behind.before = self.link.before
+        if self.link.walker != NULL:  # its arguments were right
+            self.link.before.behind = self.link.behind
+            self.link.behind.before = self.link.before
 
     def _open(self):
         return opened(self)
@@ -91,7 +93,7 @@ cdef class Stepper(Walker):
     change places.
     """
 
-    def __cinit__(self, cursor, comparator, bytes prefix not None, pinned_db, bint reverse):
+    def __cinit__(self, cursor, Reading reading, bint reverse):
         self._reverse = reverse
         if reverse:
             cursor.window = cursor.after_last()

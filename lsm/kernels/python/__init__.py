@@ -14,6 +14,7 @@ from lsm.kernels.python.getter import Getter
 from lsm.kernels.python.lookup import find
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.readable import Readable
+from lsm.kernels.python.reading import Reading, bounds_of
 from lsm.kernels.python.stepper import Stepper, Walker, Walkers, stepping
 from lsm.kernels.python.table import Table, TableFile
 from lsm.kernels.python.tally import Tally
@@ -30,6 +31,7 @@ __all__ = [
     "Getter",
     "Memtable",
     "Readable",
+    "Reading",
     "Source",
     "Stepper",
     "Table",
@@ -39,6 +41,7 @@ __all__ = [
     "Walker",
     "Walkers",
     "Window",
+    "bounds_of",
     "find",
     "stepping",
 ]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from lsm.comparator import Comparator
     from lsm.kernels.python.cursor import Cursor, Window
+    from lsm.kernels.python.reading import Reading
 
 
 class Walker:
@@ -26,11 +26,11 @@ class Walker:
 
     __slots__ = ("__weakref__", "_comparator", "_cursor", "_pinned_db", "_prefix", "_why_closed")
 
-    def __init__(self, cursor: Cursor, comparator: Comparator, prefix: bytes, pinned_db: object):
+    def __init__(self, cursor: Cursor, reading: Reading):
         self._cursor = cursor
-        self._comparator = comparator
-        self._prefix = prefix
-        self._pinned_db: object = pinned_db
+        self._comparator = reading.store.comparator
+        self._prefix = reading.prefix or b""
+        self._pinned_db: object = reading.pinned_db
         self._why_closed = "Database or iterator is closed"
 
     def _open(self) -> Cursor:
@@ -63,15 +63,8 @@ class Stepper(Walker):
 
     __slots__ = ("_reverse",)
 
-    def __init__(
-        self,
-        cursor: Cursor,
-        comparator: Comparator,
-        prefix: bytes,
-        pinned_db: object,
-        reverse: bool,
-    ):
-        super().__init__(cursor, comparator, prefix, pinned_db)
+    def __init__(self, cursor: Cursor, reading: Reading, reverse: bool):
+        super().__init__(cursor, reading)
         self._reverse = reverse
         if reverse:
             self.seek_to_stop()
