@@ -26,6 +26,7 @@ cdef class Window:
     cdef Onward rightward
     cdef Merge ascending
     cdef Merge descending
+    cdef bint is_light               # whether its items may be kept a while
     cdef Py_ssize_t reach            # items of the window that is found from here, at most
 
 
@@ -33,7 +34,9 @@ cdef class Window:
 cdef class Cursor:
     cdef Source source
     cdef public Window window
+    cdef list spare                  # items of a window that was left, to be written over
 
+    cdef void leave(self, Window window) noexcept
     cpdef Window before_first(self)
     cpdef Window after_last(self)
     cpdef Window place_of(self, bytes key)

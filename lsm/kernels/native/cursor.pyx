@@ -1,8 +1,14 @@
 """Cursors over the visible entries of a view, in both directions, a window at a time."""
 
 cimport cython
+from cpython.ref cimport PyObject
 
 from lsm.kernels.native.merge cimport Merge, Source, merge_from
+
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject *item)
+
 
 cdef enum:
     # A window's items: few for who has come for few, and more as the walk goes on.
@@ -64,6 +70,14 @@ cdef class Cursor:
         else:
             self.window = self.before_first()
 
+    cdef void leave(self, Window window) noexcept:
+        """Keep the items of a window that nobody but the caller has, to write over them."""
+        if window.is_light and Py_REFCNT(<PyObject *>window) == 1:
+            if Py_REFCNT(<PyObject *>window.items) == 1:
+                self.spare = window.items
+                window.items = NO_ITEMS
+                window.at = window.end = 0
+
     cpdef Window before_first(self):
         """An empty window before the first entry."""
         cdef Source source = self.source
@@ -103,7 +117,7 @@ cdef class Cursor:
             return None
         if merge is None:
             merge = merge_from(self.source, window.right, window.rightward == FROM_KEY, False)
-        found = taken(merge, self.source, window.reach)
+        found = taken(self, merge, window.reach)
         if found.end == 0:
             window.right = None
             window.rightward = NOWHERE
@@ -123,7 +137,7 @@ cdef class Cursor:
             return None
         if merge is None:
             merge = merge_from(self.source, window.left, window.leftward == FROM_KEY, True)
-        found = taken(merge, self.source, window.reach)
+        found = taken(self, merge, window.reach)
         if found.end == 0:
             window.left = None
             window.leftward = NOWHERE
@@ -135,12 +149,17 @@ cdef class Cursor:
         return found
 
 
-cdef Window taken(Merge merge, Source source, Py_ssize_t most):
+cdef Window taken(Cursor cursor, Merge merge, Py_ssize_t most):
     """A window of so many items at most that a merge has next."""
-    cdef list items = merge.take(source, most)
-    cdef Window window = new_window(merge.first, BEYOND_KEY, merge.last, BEYOND_KEY)
+    cdef list spare = cursor.spare
+    cdef list items
+    cdef Window window
+    cursor.spare = None
+    items = merge.take(cursor.source, most, spare)
+    window = new_window(merge.first, BEYOND_KEY, merge.last, BEYOND_KEY)
     window.items = items
     window.end = len(items)
+    window.is_light = merge.is_light
     window.reach = most * GROWTH if most * GROWTH < MOST else MOST
     return window
 

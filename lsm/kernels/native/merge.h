@@ -14,7 +14,7 @@
 #include "memtable.h"
 
 /* Most keys have room in the stream itself. Bytes are copied eight at a time, up to seven more. */
-#define LSM_FEW_BYTES 80u
+#define LSM_FEW_BYTES 48u
 #define LSM_SLACK 8u
 
 typedef struct lsm_stream {
@@ -36,6 +36,7 @@ typedef struct lsm_stream {
     uint8_t few[LSM_FEW_BYTES];
 
     void *held_table, *held_block; /* what keeps the block there, and who is to let it go */
+    int64_t sought;                /* the number of the block that it begins in */
     uint32_t number;               /* of the block in its table */
     uint32_t table, first_table, end_table;
 } lsm_stream;
@@ -82,6 +83,7 @@ LSM_INLINE void lsm_copy_words(uint8_t *to, const uint8_t *from, size_t length) 
 static void lsm_stream_init(lsm_stream *self, uint32_t rank) {
     memset(self, 0, offsetof(lsm_stream, few));
     self->held_table = self->held_block = NULL;
+    self->sought = 0;
     self->number = self->table = self->first_table = self->end_table = 0;
     self->rank = rank;
     self->buffer = self->few;
@@ -174,6 +176,16 @@ LSM_INLINE int lsm_stream_down(lsm_stream *self) {
         return self->place-- > 0 ? lsm_stream_stand_on_node(self) : LSM_AT_END;
     }
     return self->index > 0 ? lsm_stream_stand(self, self->index - 1) : LSM_AT_END;
+}
+
+/* Have the memory come that a search in a block goes through. */
+LSM_INLINE void lsm_stream_prefetch(const lsm_block *block) {
+    const uint8_t *words = (const uint8_t *)block->words;
+    const size_t few = block->held < 8 * LSM_LINE_BYTES ? block->held : 8 * LSM_LINE_BYTES;
+    for (size_t at = 0; at < few; at += LSM_LINE_BYTES) {
+        lsm_prefetch(words + at);
+    }
+    lsm_prefetch(block->data);
 }
 
 /* ---- All of them ---- */

@@ -2,7 +2,7 @@
 
 cimport cython
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from lsm.kernels.native.block cimport lsm_block
 from lsm.kernels.native.memtable cimport lsm_node
@@ -28,6 +28,7 @@ cdef extern from "merge.h" nogil:
         const lsm_block *block
         void *held_table
         void *held_block
+        int64_t sought
         uint32_t number
         uint32_t table
         uint32_t first_table
@@ -51,13 +52,26 @@ cdef extern from "merge.h" nogil:
     int lsm_stream_stand(lsm_stream *self, uint32_t index)
     int lsm_stream_up(lsm_stream *self)
     int lsm_stream_down(lsm_stream *self)
+    void lsm_prefetch(const void *place)
+    void lsm_stream_prefetch(const lsm_block *block)
     void lsm_merge_settle(lsm_stream **order, uint32_t count, bint is_down)
     void lsm_merge_sort(lsm_stream **order, uint32_t count, bint is_down)
     void lsm_merge_drop(lsm_stream **order, uint32_t count)
 
 
+cdef extern from "items.h":
+    ctypedef struct lsm_shape:
+        bint include_key
+        bint include_value
+
+    int lsm_put_item(
+        list items, Py_ssize_t index, const lsm_shape *shape, const void *key,
+        Py_ssize_t key_length, const void *value, Py_ssize_t value_length,
+    ) except -1
+
+
 cdef enum:
-    FEW_STREAMS = 4
+    FEW_STREAMS = 3
     FEW_KEY_BYTES = 64
 
 
@@ -67,8 +81,7 @@ cdef class Source:
     cdef uint64_t version
     cdef bint is_blind               # no version is visible
     cdef bint fill_cache
-    cdef bint include_key
-    cdef bint include_value
+    cdef lsm_shape shape
     cdef uint32_t cut                # bytes of each key that its item has not got
     cdef bint has_keys               # items have whole keys
     cdef bytes low
@@ -86,6 +99,8 @@ cdef class Source:
 @cython.no_gc
 cdef class Merge:
     cdef readonly bint is_over
+    cdef bint is_light               # what was taken last has few bytes
+    cdef Py_ssize_t count            # of the items that were taken last
     cdef bytes first                 # the key of the first item that was taken last
     cdef bytes last                  # and of the last one
     cdef bint is_down
@@ -109,7 +124,7 @@ cdef class Merge:
     cdef uint32_t value_length
     cdef object holder
 
-    cdef list take(self, Source source, Py_ssize_t most)
+    cdef list take(self, Source source, Py_ssize_t most, list spare)
 
 
 cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down)

@@ -20,10 +20,6 @@ from lsm.kernels.native.version cimport MOST_BYTES, version_of
 from lsm.kernels.native.view cimport Levels, View, lsm_level
 
 
-cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(void *item)
-
-
 cdef enum:
     # Of keys and values in a window that has an item: so many bytes at most, and one more item.
     WINDOW_BYTES = 1 << 16
@@ -50,8 +46,8 @@ cdef class Source:
         self.tables = tables
         self.is_blind = not version_of(read_rank, &self.version)
         self.fill_cache = fill_cache
-        self.include_key = include_key
-        self.include_value = include_value
+        self.shape.include_key = include_key
+        self.shape.include_value = include_value
         self.cut = cut
         self.has_keys = include_key and cut == 0
         if low is not None:
@@ -111,15 +107,18 @@ cdef class Merge:
         if self.buffer != self.few:
             free(self.buffer)
 
-    cdef list take(self, Source source, Py_ssize_t most):
-        """The next items, in ascending order; so many at most."""
-        cdef list items = []
+    cdef list take(self, Source source, Py_ssize_t most, list spare):
+        """The next items, in ascending order, so many at most; in a list that nobody needs."""
+        cdef list items = [] if spare is None else spare
         self.first = self.last = None
+        self.count = 0
         if self.is_down:
             take_down(self, source, items, most)
         else:
             take_up(self, source, items, most)
-        if items:
+        if self.count < len(items):
+            del items[self.count:]
+        if self.count:
             take_ends(self, source, items)
         return items
 
@@ -127,8 +126,8 @@ cdef class Merge:
 cdef int take_ends(Merge self, Source source, list items) except -1:
     """Note the keys at both ends of items that were taken, and have them ascend."""
     if source.has_keys:
-        first, last = items[0], items[len(items) - 1]
-        if source.include_value:
+        first, last = items[0], items[self.count - 1]
+        if source.shape.include_value:
             first, last = (<tuple>first)[0], (<tuple>last)[0]
         self.first, self.last = first, last
     elif not self.is_over:
@@ -234,10 +233,15 @@ cdef int add_runs(Merge self, const lsm_known_key *start) except -1:
 
 
 cdef int add_tables(Merge self, Source source, const lsm_known_key *start) except -1:
-    """The tables of level 0, and the other levels, that have entries from the start on."""
+    """The tables of level 0, and the other levels, that have entries from the start on.
+
+    All of them have to find a block, and entries in it: the memory of one comes while others look.
+    """
     cdef Levels levels = source.view.levels
-    cdef uint32_t number, at, first
+    cdef uint32_t number, at, first, begin = self.made
     cdef lsm_level *level
+    cdef lsm_stream *stream
+    cdef bint is_here
     for number in range(levels.newest):
         add_range(self, source, start, number, number + 1, number)
     for number in range(levels.level_count):
@@ -254,7 +258,27 @@ cdef int add_tables(Merge self, Source source, const lsm_known_key *start) excep
             if start != NULL:
                 at += lsm_sorted_keys_seek(&level.highs, start.bytes, start.length, NEWEST)
             add_range(self, source, start, at, first + level.highs.count, at)
+    if self.made - begin > 1:
+        for number in range(begin, self.made):
+            fetch(&self.streams[number])
+    for number in range(begin, self.made):
+        stream = &self.streams[number]
+        if self.is_down:
+            is_here = enter_down(source, stream, stream.sought, start)
+        else:
+            is_here = enter_up(source, stream, stream.sought, start)
+        if is_here:
+            admit(self, stream)
+        else:
+            let_go(stream)
     return 0
+
+
+cdef void fetch(lsm_stream *stream) noexcept:
+    """Have the memory come that a search in the sought block begins with."""
+    cdef Table table = <Table>stream.held_table
+    if 0 <= stream.sought < table.index.count and table.slots[stream.sought] != NULL:
+        lsm_stream_prefetch(&(<Block>table.slots[stream.sought]).c)
 
 
 cdef uint32_t tables_below(
@@ -277,21 +301,17 @@ cdef int add_range(
 ) except -1:
     """The tables between two numbers, as a stream that begins in one of them."""
     cdef lsm_stream *stream
-    cdef bint is_here
+    cdef Table table
     if at >= end or is_table_outside(self, source, at, start):
         return 0
     stream = new_stream(self)
     stream.first_table = first
     stream.end_table = end
     take_table(source, stream, at)
-    if self.is_down:
-        is_here = enter_down(source, stream, block_for(stream, start), start)
-    else:
-        is_here = enter_up(source, stream, block_for(stream, start), start)
-    if is_here:
-        admit(self, stream)
-    else:
-        let_go(stream)
+    stream.sought = block_for(stream, start)
+    table = <Table>stream.held_table
+    if 0 <= stream.sought < table.index.count and table.slots[stream.sought] != NULL:
+        lsm_prefetch(&(<Block>table.slots[stream.sought]).c)
     return 0
 
 
@@ -562,12 +582,14 @@ cdef int take_up(Merge self, Source source, list items, Py_ssize_t most) except 
                 most -= 1
                 room -= <int64_t>top.key_length + top.value_length
                 if most <= 0 or room <= 0:
+                    self.is_light = room > 0
                     return 0
         else:
             hidden += 1
             if hidden % PATIENCE == 0:
                 PyErr_CheckSignals()
         step_up(self, source)
+    self.is_light = room > 0
     self.is_over = True
     return 0
 
@@ -586,6 +608,7 @@ cdef int take_down(Merge self, Source source, list items, Py_ssize_t most) excep
                 if give_candidate(self, source, items):
                     most -= 1
                     if most <= 0 or room <= 0:
+                        self.is_light = room > 0
                         return 0
             if source.low is not None:
                 order = lsm_stream_compare(top, &source.low_key)
@@ -604,7 +627,9 @@ cdef int take_down(Merge self, Source source, list items, Py_ssize_t most) excep
             self.holder = None if top.held_block == NULL else <object>top.held_block
         step_down(self, source)
     if self.has_candidate:
+        room -= <int64_t>self.decided.length + self.value_length
         give_candidate(self, source, items)
+    self.is_light = room > 0
     self.is_over = True
     return 0
 
@@ -621,22 +646,14 @@ cdef bint give_candidate(Merge self, Source source, list items) except -1:
 cdef inline int give(
     Merge self, Source source, list items, const uint8_t *value, uint32_t value_length
 ) except -1:
-    """Append the item of the key that was decided, with this value."""
+    """Put the item of the key that was decided, with this value, behind those that were taken."""
     cdef uint32_t length = self.decided.length
     cdef uint32_t cut = source.cut if source.cut < length else length
-    cdef object item = None
-    cdef bytes key
     if not source.has_keys and self.first is None:
         self.first = decided_key(self)
-    if source.include_key:
-        key = PyBytes_FromStringAndSize(<const char *>self.decided.bytes + cut, length - cut)
-        if source.include_value:
-            item = (key, PyBytes_FromStringAndSize(<const char *>value, value_length))
-            # Bytes only: nothing in it is for the collector, which would find that out.
-            PyObject_GC_UnTrack(<void *>item)
-        else:
-            item = key
-    elif source.include_value:
-        item = PyBytes_FromStringAndSize(<const char *>value, value_length)
-    items.append(item)
+    lsm_put_item(
+        items, self.count, &source.shape, self.decided.bytes + cut, length - cut, value,
+        value_length,
+    )
+    self.count += 1
     return 0

@@ -153,13 +153,15 @@ def stepping(type subclass not None):
 
 cdef inline object step_right(Stepper self):
     """The item on the right, which is stepped over, or AT_END."""
-    cdef Window window
+    cdef PyObject *window
     while True:
         if type(self._cursor) is Cursor:
-            window = (<Cursor>self._cursor).window
-            if window.at < window.end:
-                window.at += 1
-                return window.items[window.at - 1]
+            window = <PyObject *>(<Cursor>self._cursor).window
+            if (<Window>window).at < (<Window>window).end:
+                (<Window>window).at += 1
+                return (<Window>window).items[(<Window>window).at - 1]
+            if not enter_right(self, <Cursor>self._cursor):
+                return AT_END
         else:
             found = self._cursor.window
             at = found.at
@@ -167,19 +169,21 @@ cdef inline object step_right(Stepper self):
                 item = found.items[at]
                 found.at = at + 1
                 return item
-        if not enter(self, True):
-            return AT_END
+            if not enter_readable(self, True):
+                return AT_END
 
 
 cdef inline object step_left(Stepper self):
     """The same on the left."""
-    cdef Window window
+    cdef PyObject *window
     while True:
         if type(self._cursor) is Cursor:
-            window = (<Cursor>self._cursor).window
-            if window.at > 0:
-                window.at -= 1
-                return window.items[window.at]
+            window = <PyObject *>(<Cursor>self._cursor).window
+            if (<Window>window).at > 0:
+                (<Window>window).at -= 1
+                return (<Window>window).items[(<Window>window).at]
+            if not enter_left(self, <Cursor>self._cursor):
+                return AT_END
         else:
             found = self._cursor.window
             at = found.at
@@ -187,15 +191,44 @@ cdef inline object step_left(Stepper self):
                 item = found.items[at - 1]
                 found.at = at - 1
                 return item
-        if not enter(self, False):
-            return AT_END
+            if not enter_readable(self, False):
+                return AT_END
 
 
-cdef bint enter(Stepper self, bint is_right) except -1:
-    """Enter the window beside the one it stands at the end of; False if there is none.
+# If a reentrant step has left the window meanwhile, a step goes on from where that has led.
 
-    If a reentrant step has left that meanwhile, stand there.
-    """
+
+cdef bint enter_right(Stepper self, Cursor cursor) except -1:
+    """Enter the window behind the one it stands at the end of; False if there is none."""
+    cdef Window window = cursor.window
+    cdef Window found
+    opened(self)
+    found = beside(self, cursor, window, True)
+    if cursor.window is window and window.at == window.end:
+        if found is None:
+            return False
+        cursor.window = found
+        cursor.leave(window)
+    return True
+
+
+cdef bint enter_left(Stepper self, Cursor cursor) except -1:
+    """Enter the window before the one it stands at the beginning of; False if there is none."""
+    cdef Window window = cursor.window
+    cdef Window found
+    opened(self)
+    found = beside(self, cursor, window, False)
+    if cursor.window is window and window.at == 0:
+        if found is None:
+            return False
+        found.at = found.end
+        cursor.window = found
+        cursor.leave(window)
+    return True
+
+
+cdef bint enter_readable(Stepper self, bint is_right) except -1:
+    """The same with a cursor of the readable kernel."""
     cdef object cursor = opened(self)
     cdef object window = cursor.window
     cdef object found = beside(self, cursor, window, is_right)

@@ -413,3 +413,36 @@ def test_who_walks_is_known_as_long_as_it_is_there(
     some.clear()
     assert walkers.alive() == []
     assert len(walkers) == 0
+
+
+@pytest.mark.parametrize("shape", [(True, True), (True, False), (False, True)])
+def test_what_somebody_keeps_of_an_item_stays_as_it_was(
+    kernel: ModuleType, deep: tuple[Held, list[Item]], shape: tuple[bool, bool], rng: Any
+) -> None:
+    """A whole item, its key or its value alone, or a window; and bytes have the hash of theirs."""
+    held, entries = deep
+    with chosen(kernel):
+        source = kernel.Source(held.view(), held.tables(), NEWEST, True, None, None, *shape)
+        for reverse in (False, True, True):
+            stepper, kept, windows = stepper_over(source, reverse), [], []
+            for number, item in enumerate(stepper):
+                parts = item if isinstance(item, tuple) else (item,)
+                assert all(hash(part) == hash(bytes(bytearray(part))) for part in parts)
+                what = rng.randrange(8)
+                if what < 2:
+                    kept.append((number, None, item))
+                elif what < 2 + len(parts):
+                    kept.append((number, what - 2, parts[what - 2]))
+                if rng.random() < 0.02:
+                    window = stepper._cursor.window
+                    windows.append((window, list(window.items), window.items))
+                del item, parts
+            expected = [shaped(each, (*shape, 0)) for each in entries][:: -1 if reverse else 1]
+            for number, part, was in kept:
+                whole: Any = expected[number]
+                assert was == (
+                    whole[part] if isinstance(whole, tuple) and part is not None else whole
+                )
+            for window, copied, items in windows:
+                assert window.items is items
+                assert items == copied
