@@ -11,6 +11,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
 from lsm.kernels.native.block cimport Block, lsm_block_seek
@@ -23,6 +24,8 @@ from lsm.kernels.native.view cimport Levels, View, lsm_level
 cdef enum:
     # Of keys and values in a window that has an item: so many bytes at most, and one more item.
     WINDOW_BYTES = 1 << 16
+    # Up to seven bytes more than those of a key are copied with it.
+    SLACK = 8
     # After so many entries that are not given signals are looked for.
     PATIENCE = 1 << 13
 
@@ -168,7 +171,7 @@ cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down):
         know(&start, key)
         known = &start
         if not is_down and not is_included:
-            decide(self, start.bytes, start.length)
+            begin_behind(self, known)
     self.runs = source.ordered_runs()
     reserve(self, <size_t>len(self.runs) + source.view.levels.newest + source.view.levels.level_count)
     add_runs(self, known)
@@ -543,21 +546,38 @@ cdef bint enter_table_below(Source source, lsm_stream *stream) except -1:
     return enter_down(source, stream, -1, NULL)
 
 
-cdef int decide(Merge self, const uint8_t *key, uint32_t length) except -1:
-    """Remember a key, of which no more is given."""
-    cdef size_t size = <size_t>length + 8
-    cdef uint8_t *buffer
-    if size > self.room:
-        buffer = <uint8_t *>malloc(2 * size)
-        if buffer == NULL:
-            raise MemoryError("there is no memory for a key")
-        if self.buffer != self.few:
-            free(self.buffer)
-        self.buffer = buffer
-        self.room = 2 * size
-    lsm_copy_words(self.buffer, key, length)
-    lsm_known_key_set(&self.decided, self.buffer, length)
+cdef inline int decide(Merge self, const lsm_stream *stream) except -1:
+    """Remember a stream's key, of which no more is given."""
+    if <size_t>stream.key_length + SLACK > self.room:
+        grow(self, stream.key_length)
+    lsm_copy_words(self.buffer, stream.key, stream.key_length)
+    self.decided.bytes = self.buffer
+    self.decided.length = stream.key_length
+    self.decided.word = stream.word
     self.has_decided = True
+    return 0
+
+
+cdef int begin_behind(Merge self, const lsm_known_key *key) except -1:
+    """The same of a key that is not a stream's, behind which no bytes may be read."""
+    if <size_t>key.length + SLACK > self.room:
+        grow(self, key.length)
+    memcpy(self.buffer, key.bytes, key.length)
+    lsm_known_key_set(&self.decided, self.buffer, key.length)
+    self.has_decided = True
+    return 0
+
+
+cdef int grow(Merge self, uint32_t length) except -1:
+    """Room for a key, and for the bytes behind it that are copied with it."""
+    cdef size_t size = 2 * (<size_t>length + SLACK)
+    cdef uint8_t *buffer = <uint8_t *>malloc(size)
+    if buffer == NULL:
+        raise MemoryError("there is no memory for a key")
+    if self.buffer != self.few:
+        free(self.buffer)
+    self.buffer = buffer
+    self.room = size
     return 0
 
 
@@ -576,7 +596,7 @@ cdef int take_up(Merge self, Source source, list items, Py_ssize_t most) except 
         if top.version <= source.version and not (
             self.has_decided and lsm_stream_is_at(top, &self.decided)
         ):
-            decide(self, top.key, top.key_length)
+            decide(self, top)
             if top.version & 1:
                 give(self, source, items, top.value, top.value_length)
                 most -= 1
@@ -614,7 +634,7 @@ cdef int take_down(Merge self, Source source, list items, Py_ssize_t most) excep
                 order = lsm_stream_compare(top, &source.low_key)
                 if order < 0 or (order == 0 and not source.low_included):
                     break
-            decide(self, top.key, top.key_length)
+            decide(self, top)
         else:
             hidden += 1
             if hidden % PATIENCE == 0:
