@@ -37,6 +37,7 @@ cdef class Cursor:
     cdef list spare                  # items of a window that was left, to be written over
 
     cdef void leave(self, Window window) noexcept
+    cdef Window sought(self, bytes key)
     cpdef Window before_first(self)
     cpdef Window after_last(self)
     cpdef Window place_of(self, bytes key)

@@ -108,6 +108,30 @@ cdef class Cursor:
         window.reach = FIRST_AT_KEY
         return window
 
+    cdef Window sought(self, bytes key):
+        """The window from a key on; an empty one at its place if there is none."""
+        cdef Source source = self.source
+        cdef Window window = self.window
+        cdef Window found
+        cdef Merge merge
+        if (source.low is not None and not source.low < key) or (
+            source.high is not None and source.high < key
+        ):
+            window = self.place_of(key)
+            found = self.next_window(window)
+            return window if found is None else found
+        merge, window.ascending = window.ascending, None
+        if merge is not None and Py_REFCNT(<PyObject *>merge) > 1:
+            merge = None
+        merge = merge_from(source, key, True, False, merge)
+        found = taken(self, merge, FIRST_AT_KEY)
+        if found.end == 0:
+            found = new_window(key, BEYOND_KEY, None, NOWHERE)
+            found.reach = FIRST_AT_KEY
+        else:
+            pass_on(found, merge)
+        return found
+
     cpdef Window next_window(self, Window window):
         """The nearest window behind this one that has entries; None if there is none."""
         cdef Merge merge = window.ascending
@@ -116,16 +140,15 @@ cdef class Cursor:
         if window.rightward == NOWHERE:
             return None
         if merge is None:
-            merge = merge_from(self.source, window.right, window.rightward == FROM_KEY, False)
+            merge = merge_from(
+                self.source, window.right, window.rightward == FROM_KEY, False, None
+            )
         found = taken(self, merge, window.reach)
         if found.end == 0:
             window.right = None
             window.rightward = NOWHERE
             return None
-        if merge.is_over:
-            found.rightward = NOWHERE
-        else:
-            found.ascending = merge
+        pass_on(found, merge)
         return found
 
     cpdef Window previous_window(self, Window window):
@@ -136,7 +159,9 @@ cdef class Cursor:
         if window.leftward == NOWHERE:
             return None
         if merge is None:
-            merge = merge_from(self.source, window.left, window.leftward == FROM_KEY, True)
+            merge = merge_from(
+                self.source, window.left, window.leftward == FROM_KEY, True, None
+            )
         found = taken(self, merge, window.reach)
         if found.end == 0:
             window.left = None
@@ -147,6 +172,14 @@ cdef class Cursor:
         else:
             found.descending = merge
         return found
+
+
+cdef inline void pass_on(Window found, Merge merge) noexcept:
+    """Have a window go on from its right end with the merge that it was found by."""
+    if merge.is_over:
+        found.rightward = NOWHERE
+    else:
+        found.ascending = merge
 
 
 cdef Window taken(Cursor cursor, Merge merge, Py_ssize_t most):

@@ -1,8 +1,8 @@
 /* Items that iterators give, in the memory of items that nobody has any more.
  *
- * Who walks along many entries mostly drops each before the next. Bytes and a pair to which there is
- * one reference, of the list that is filled anew, are then written over, as zip() does with its
- * tuples: nobody can tell them from new ones, and they cost no allocation.
+ * Who walks along many entries mostly drops each before the next. Bytes and pairs to which there is
+ * one reference, that of the list which is filled anew, are then written over, as zip() does with
+ * its tuples: nobody can tell them from new ones, and they cost no allocation.
  */
 #ifndef LSM_ITEMS_H
 #define LSM_ITEMS_H

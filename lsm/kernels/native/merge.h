@@ -178,6 +178,12 @@ LSM_INLINE int lsm_stream_down(lsm_stream *self) {
     return self->index > 0 ? lsm_stream_stand(self, self->index - 1) : LSM_AT_END;
 }
 
+/* Have the struct itself come, which may lie on two cache lines. */
+LSM_INLINE void lsm_stream_prefetch_block(const lsm_block *block) {
+    lsm_prefetch(block);
+    lsm_prefetch((const uint8_t *)(block + 1) - 1);
+}
+
 /* Have the memory come that a search in a block goes through. */
 LSM_INLINE void lsm_stream_prefetch(const lsm_block *block) {
     const uint8_t *words = (const uint8_t *)block->words;

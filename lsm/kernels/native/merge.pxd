@@ -26,6 +26,7 @@ cdef extern from "merge.h" nogil:
         size_t place
         size_t count
         const lsm_block *block
+        uint32_t index
         void *held_table
         void *held_block
         int64_t sought
@@ -52,7 +53,7 @@ cdef extern from "merge.h" nogil:
     int lsm_stream_stand(lsm_stream *self, uint32_t index)
     int lsm_stream_up(lsm_stream *self)
     int lsm_stream_down(lsm_stream *self)
-    void lsm_prefetch(const void *place)
+    void lsm_stream_prefetch_block(const lsm_block *block)
     void lsm_stream_prefetch(const lsm_block *block)
     void lsm_merge_settle(lsm_stream **order, uint32_t count, bint is_down)
     void lsm_merge_sort(lsm_stream **order, uint32_t count, bint is_down)
@@ -105,6 +106,7 @@ cdef class Merge:
     cdef bytes last                  # and of the last one
     cdef bint is_down
     cdef tuple runs
+    cdef size_t places               # so many streams there is room for
     cdef uint32_t made
     cdef uint32_t open
     cdef lsm_stream *streams
@@ -127,4 +129,4 @@ cdef class Merge:
     cdef list take(self, Source source, Py_ssize_t most, list spare)
 
 
-cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down)
+cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down, Merge used)

@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
-from lsm.kernels.native.block cimport Block, lsm_block_seek
+from lsm.kernels.native.block cimport Block, lsm_block_prefetch, lsm_block_seek
 from lsm.kernels.native.memtable cimport Memtable, Run, lsm_run_seek
 from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
@@ -80,7 +80,9 @@ cdef int know(lsm_known_key *known, bytes key) except -1:
             f"a key of {PyBytes_GET_SIZE(key)} bytes to go to or to end at: keys of a database "
             f"have up to {MOST_BYTES}"
         )
-    lsm_known_key_set(known, <const uint8_t *>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
+    lsm_known_key_set(
+        known, <const uint8_t *>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key)
+    )
     return 0
 
 
@@ -96,17 +98,13 @@ cdef class Merge:
     def __cinit__(self):
         self.streams = self.few_streams
         self.order = self.few_order
+        self.places = FEW_STREAMS
         self.buffer = self.few
         self.room = FEW_KEY_BYTES
 
     def __dealloc__(self):
-        cdef uint32_t number
-        for number in range(self.made):
-            let_go(&self.streams[number])
-            lsm_stream_free(&self.streams[number])
-        if self.streams != self.few_streams:
-            free(self.streams)
-            free(self.order)
+        reset(self)
+        free_streams(self)
         if self.buffer != self.few:
             free(self.buffer)
 
@@ -157,11 +155,17 @@ cdef void let_go(lsm_stream *stream) noexcept:
 # ---- Beginning ----
 
 
-cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down):
-    """A merge from a key on, or down from it; from the very beginning, or end, if it is None."""
-    cdef Merge self = Merge.__new__(Merge)
+cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down, Merge used):
+    """A merge from a key on, or down from it; from the very beginning, or end, if it is None.
+
+    It may be one that was ``used`` elsewhere and that nobody needs.
+    """
+    cdef Merge self = Merge.__new__(Merge) if used is None else used
+    cdef Levels levels
     cdef lsm_known_key start
     cdef lsm_known_key *known = NULL
+    if used is not None:
+        reset(self)
     self.is_down = is_down
     if source.is_blind:
         return self
@@ -173,18 +177,30 @@ cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down):
         if not is_down and not is_included:
             begin_behind(self, known)
     self.runs = source.ordered_runs()
-    reserve(self, <size_t>len(self.runs) + source.view.levels.newest + source.view.levels.level_count)
+    levels = source.view.levels
+    reserve(self, <size_t>len(self.runs) + levels.newest + levels.level_count)
     add_runs(self, known)
     add_tables(self, source, known)
-    lsm_merge_sort(self.order, self.open, is_down)
+    if self.open > 1:
+        lsm_merge_sort(self.order, self.open, is_down)
     return self
+
+
+cdef void reset(Merge self) noexcept:
+    """Forget all but the room for streams."""
+    cdef uint32_t number
+    for number in range(self.made):
+        let_go(&self.streams[number])
+        lsm_stream_free(&self.streams[number])
+    self.made = self.open = 0
+    self.is_over = self.has_decided = self.has_candidate = False
 
 
 cdef int reserve(Merge self, size_t count) except -1:
     """Room for so many streams."""
     cdef lsm_stream *streams
     cdef lsm_stream **order
-    if count <= FEW_STREAMS:
+    if count <= self.places:
         return 0
     streams = <lsm_stream *>malloc(count * sizeof(lsm_stream))
     order = <lsm_stream **>malloc(count * sizeof(lsm_stream *))
@@ -192,9 +208,18 @@ cdef int reserve(Merge self, size_t count) except -1:
         free(streams)
         free(order)
         raise MemoryError(f"there is no memory to merge {count} runs")
+    free_streams(self)
     self.streams = streams
     self.order = order
+    self.places = count
     return 0
+
+
+cdef void free_streams(Merge self) noexcept:
+    """Give the room for streams back, of which there are none."""
+    if self.streams != self.few_streams:
+        free(self.streams)
+        free(self.order)
 
 
 cdef inline lsm_stream *new_stream(Merge self) noexcept:
@@ -246,7 +271,8 @@ cdef int add_tables(Merge self, Source source, const lsm_known_key *start) excep
     cdef lsm_stream *stream
     cdef bint is_here
     for number in range(levels.newest):
-        add_range(self, source, start, number, number + 1, number)
+        if start == NULL or has_some(self, levels, number, start):
+            add_range(self, source, start, number, number + 1, number)
     for number in range(levels.level_count):
         level = &levels.levels[number]
         first = level.first
@@ -267,13 +293,18 @@ cdef int add_tables(Merge self, Source source, const lsm_known_key *start) excep
     for number in range(begin, self.made):
         stream = &self.streams[number]
         if self.is_down:
-            is_here = enter_down(source, stream, stream.sought, start)
+            is_here = find_down(source, stream, stream.sought, start)
         else:
-            is_here = enter_up(source, stream, stream.sought, start)
+            is_here = find_up(source, stream, stream.sought, start)
         if is_here:
-            admit(self, stream)
+            lsm_block_prefetch(stream.block, stream.index)
         else:
             let_go(stream)
+    for number in range(begin, self.made):
+        stream = &self.streams[number]
+        if stream.held_block != NULL:
+            stand(stream)
+            admit(self, stream)
     return 0
 
 
@@ -289,9 +320,13 @@ cdef uint32_t tables_below(
 ) noexcept:
     """How many tables of a level begin below a key."""
     cdef uint32_t low = first, high = first + count, middle
+    cdef int order
     while low < high:
         middle = low + (high - low) // 2
-        if lsm_compare_keys(levels.lows[middle], levels.low_lengths[middle], key.bytes, key.length) < 0:
+        order = lsm_compare_keys(
+            levels.lows[middle], levels.low_lengths[middle], key.bytes, key.length
+        )
+        if order < 0:
             low = middle + 1
         else:
             high = middle
@@ -303,9 +338,13 @@ cdef int add_range(
     uint32_t at,
 ) except -1:
     """The tables between two numbers, as a stream that begins in one of them."""
+    cdef Levels levels = source.view.levels
     cdef lsm_stream *stream
     cdef Table table
-    if at >= end or is_table_outside(self, source, at, start):
+    if at >= end or (
+        is_below(source, levels.highs[at], levels.high_lengths[at]) if self.is_down
+        else is_above(source, levels.lows[at], levels.low_lengths[at])
+    ):
         return 0
     stream = new_stream(self)
     stream.first_table = first
@@ -314,31 +353,21 @@ cdef int add_range(
     stream.sought = block_for(stream, start)
     table = <Table>stream.held_table
     if 0 <= stream.sought < table.index.count and table.slots[stream.sought] != NULL:
-        lsm_prefetch(&(<Block>table.slots[stream.sought]).c)
+        lsm_stream_prefetch_block(&(<Block>table.slots[stream.sought]).c)
     return 0
 
 
-cdef bint is_table_outside(
-    Merge self, Source source, uint32_t at, const lsm_known_key *start
+cdef bint has_some(
+    Merge self, Levels levels, uint32_t at, const lsm_known_key *start
 ) noexcept:
-    """Whether all of a table lies before the start or behind the bound."""
-    cdef Levels levels = source.view.levels
-    cdef int order
+    """Whether the bounds of a table leave room for entries from the start on."""
     if self.is_down:
-        if start != NULL:
-            order = lsm_compare_keys(
-                levels.lows[at], levels.low_lengths[at], start.bytes, start.length
-            )
-            if order >= 0:
-                return True
-        return is_below(source, levels.highs[at], levels.high_lengths[at])
-    if start != NULL:
-        order = lsm_compare_keys(
-            levels.highs[at], levels.high_lengths[at], start.bytes, start.length
-        )
-        if order < 0:
-            return True
-    return is_above(source, levels.lows[at], levels.low_lengths[at])
+        return lsm_compare_keys(
+            levels.lows[at], levels.low_lengths[at], start.bytes, start.length
+        ) < 0
+    return lsm_compare_keys(
+        levels.highs[at], levels.high_lengths[at], start.bytes, start.length
+    ) >= 0
 
 
 cdef inline bint is_above(Source source, const uint8_t *key, uint32_t length) noexcept:
@@ -411,10 +440,10 @@ cdef Block read_block(Source source, Table table, uint32_t number):
     return <Block>found
 
 
-cdef bint enter_up(
+cdef bint find_up(
     Source source, lsm_stream *stream, int64_t number, const lsm_known_key *start
 ) except -1:
-    """Stand at the first entry from a block on, and from a key on; False if there is none."""
+    """Find the first entry from a block on, and from a key on; False if there is none."""
     cdef Levels levels = source.view.levels
     cdef Table table = <Table>stream.held_table
     cdef uint32_t at
@@ -434,7 +463,7 @@ cdef bint enter_up(
                     stream.block, start.bytes, start.length, NEWEST, simd.level(), &same
                 )
             if at < stream.block.count:
-                stand(stream, at)
+                stream.index = at
                 return True
             start = NULL
             number += 1
@@ -448,10 +477,10 @@ cdef bint enter_up(
         start = NULL
 
 
-cdef bint enter_down(
+cdef bint find_down(
     Source source, lsm_stream *stream, int64_t number, const lsm_known_key *start
 ) except -1:
-    """Stand at the last entry down from a block, and before a key; False if there is none."""
+    """Find the last entry down from a block, and before a key; False if there is none."""
     cdef Levels levels = source.view.levels
     cdef Table table = <Table>stream.held_table
     cdef uint32_t at
@@ -471,7 +500,7 @@ cdef bint enter_down(
                     stream.block, start.bytes, start.length, NEWEST, simd.level(), &same
                 )
             if at > 0:
-                stand(stream, at - 1)
+                stream.index = at - 1
                 return True
             start = NULL
             number -= 1
@@ -484,8 +513,9 @@ cdef bint enter_down(
         start = NULL
 
 
-cdef inline int stand(lsm_stream *stream, uint32_t index) except -1:
-    if lsm_stream_stand(stream, index) < 0:
+cdef inline int stand(lsm_stream *stream) except -1:
+    """Stand at the entry that was found."""
+    if lsm_stream_stand(stream, stream.index) < 0:
         raise MemoryError("there is no memory for a key")
     return 0
 
@@ -516,26 +546,28 @@ cdef inline int step_down(Merge self, Source source) except -1:
 
 
 cdef bint leave(Merge self, Source source, lsm_stream *stream, int here, bint is_up) except -1:
-    """Go on behind the end of a block; False if that was the end of the stream, which is dropped."""
+    """Go on behind the end of a block; False if that ends the stream, which is dropped."""
     cdef bint is_here = False
     if here == LSM_NO_MEMORY:
         raise MemoryError("there is no memory for a key")
     if stream.nodes == NULL:
         if is_up:
-            is_here = enter_up(source, stream, <int64_t>stream.number + 1, NULL)
+            is_here = find_up(source, stream, <int64_t>stream.number + 1, NULL)
         elif stream.number > 0:
-            is_here = enter_down(source, stream, <int64_t>stream.number - 1, NULL)
+            is_here = find_down(source, stream, <int64_t>stream.number - 1, NULL)
         else:
-            is_here = enter_table_below(source, stream)
-    if not is_here:
+            is_here = find_in_table_below(source, stream)
+    if is_here:
+        stand(stream)
+    else:
         lsm_merge_drop(self.order, self.open)
         self.open -= 1
         let_go(stream)
     return is_here
 
 
-cdef bint enter_table_below(Source source, lsm_stream *stream) except -1:
-    """Stand at the last entry of the tables before the one that a stream has come through."""
+cdef bint find_in_table_below(Source source, lsm_stream *stream) except -1:
+    """Find the last entry of the tables before the one that a stream has come through."""
     cdef Levels levels = source.view.levels
     cdef uint32_t at = stream.table
     if at == stream.first_table or is_below(
@@ -543,7 +575,7 @@ cdef bint enter_table_below(Source source, lsm_stream *stream) except -1:
     ):
         return False
     take_table(source, stream, at - 1)
-    return enter_down(source, stream, -1, NULL)
+    return find_down(source, stream, -1, NULL)
 
 
 cdef inline int decide(Merge self, const lsm_stream *stream) except -1:

@@ -17,6 +17,7 @@ from lsm.kernels.native.cursor import CLOSED as _closed
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
+        void *tp_iter
         void *tp_iternext
 
     Py_ssize_t Py_REFCNT(PyObject *item)
@@ -72,12 +73,16 @@ cdef inline object opened(Walker self):
     return self._cursor
 
 
-cdef object place_of(Walker self, target):
-    """The place of a key that was given without the prefix."""
+cdef inline object whole_key(Walker self, target):
+    """A key that was given without the prefix, with it."""
     if not PyBytes_CheckExact(target):
         target = key_bytes("target", target)
-    if PyBytes_GET_SIZE(self._prefix):
-        target = self._prefix + target
+    return self._prefix + target if PyBytes_GET_SIZE(self._prefix) else target
+
+
+cdef object place_of(Walker self, target):
+    """The place of a key that was given without the prefix."""
+    target = whole_key(self, target)
     if type(self._cursor) is not Cursor and self._comparator.wrap is not None:
         target = self._comparator.wrap(target)
     cursor = opened(self)
@@ -131,22 +136,40 @@ cdef class Stepper(Walker):
     @cython.always_allow_keywords(True)
     def seek(self, target):
         """Stand before the first entry of the range from this key on."""
+        # The first entry is read at once, so that this is where damage shows.
+        if type(self._cursor) is Cursor:
+            seek_key(self, <Cursor>self._cursor, target)
+            return
         place = place_of(self, target)
         cursor = opened(self)
-        # At once, so that this is where damage shows.
         found = beside(self, cursor, place, True)
-        if found is None:
-            found = place
-        if type(cursor) is Cursor:
-            (<Cursor>cursor).window = <Window>found
-        else:
-            cursor.window = found
+        cursor.window = place if found is None else found
+
+
+cdef int seek_key(Stepper self, Cursor cursor, target) except -1:
+    """Stand before the first entry from a key on."""
+    cdef Window before, found
+    cdef bytes key = whole_key(self, target)
+    opened(self)
+    try:
+        found = cursor.sought(key)
+    except Exception:
+        opened(self)  # if it was closed meanwhile, that is why
+        raise
+    before = cursor.window
+    cursor.window = found
+    cursor.leave(before)
+    return 0
 
 
 def stepping(type subclass not None):
     """Decorate a subclass of Stepper that steps as this does: no step looks the method up then."""
-    if not issubclass(subclass, Stepper) or subclass.__next__ is not Stepper.__next__:
+    if (
+        not issubclass(subclass, Stepper) or subclass.__next__ is not Stepper.__next__
+        or subclass.__iter__ is not Stepper.__iter__
+    ):
         raise TypeError(f"{subclass!r} has steps of its own")
+    (<PyTypeObject *>subclass).tp_iter = (<PyTypeObject *>Stepper).tp_iter
     (<PyTypeObject *>subclass).tp_iternext = (<PyTypeObject *>Stepper).tp_iternext
     return subclass
 
