@@ -170,12 +170,32 @@ LSM_INLINE int lsm_stream_up(lsm_stream *self) {
     return LSM_HERE;
 }
 
-/* One entry back. */
+/* One entry back in a block. What all its keys begin with is in the buffer, and behind that mostly
+ * the entry's word and its own bytes are all of its key. */
+LSM_INLINE int lsm_stream_back(lsm_stream *self, uint32_t index) {
+    const lsm_block *block = self->block;
+    const lsm_lengths lengths = lsm_block_lengths(block, index);
+    const uint64_t size = (uint64_t)lengths.shared + lengths.unshared + LSM_SLACK;
+    if (lengths.shared > block->common + LSM_WORD_BYTES || size > self->room) {
+        return lsm_stream_stand(self, index);
+    }
+    lsm_store64(self->buffer + block->common, lsm_swap64(block->words[index]));
+    lsm_copy_words(self->buffer + lengths.shared, lengths.key, lengths.unshared);
+    self->key_length = lsm_user_length(&lengths);
+    self->word = lsm_word(self->buffer, self->key_length);
+    self->version = lsm_version_of(block, index, &lengths);
+    self->value = lengths.key + lengths.unshared;
+    self->value_length = lengths.value_length;
+    self->index = index;
+    return LSM_HERE;
+}
+
+/* One entry back, within the run or the block. */
 LSM_INLINE int lsm_stream_down(lsm_stream *self) {
     if (self->nodes != NULL) {
         return self->place-- > 0 ? lsm_stream_stand_on_node(self) : LSM_AT_END;
     }
-    return self->index > 0 ? lsm_stream_stand(self, self->index - 1) : LSM_AT_END;
+    return self->index > 0 ? lsm_stream_back(self, self->index - 1) : LSM_AT_END;
 }
 
 /* Have the struct itself come, which may lie on two cache lines. */
@@ -192,6 +212,20 @@ LSM_INLINE void lsm_stream_prefetch(const lsm_block *block) {
         lsm_prefetch(words + at);
     }
     lsm_prefetch(block->data);
+}
+
+/* The same of a walk that comes to its first entries, or on the way down to its last ones. */
+LSM_INLINE void lsm_stream_prefetch_entries(const lsm_block *block, int is_down) {
+    const uint32_t most = 4 * LSM_LINE_BYTES, size = block->end < most ? block->end : most;
+    const uint8_t *entries = is_down ? block->data + (block->end - size) : block->data;
+    for (uint32_t at = 0; at < size; at += LSM_LINE_BYTES) {
+        lsm_prefetch(entries + at);
+    }
+    if (is_down) {
+        for (size_t at = 0; at < block->held && at < most; at += LSM_LINE_BYTES) {
+            lsm_prefetch((const uint8_t *)block->words + (block->held - 1 - at));
+        }
+    }
 }
 
 /* ---- All of them ---- */

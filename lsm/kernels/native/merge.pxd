@@ -55,6 +55,7 @@ cdef extern from "merge.h" nogil:
     int lsm_stream_down(lsm_stream *self)
     void lsm_stream_prefetch_block(const lsm_block *block)
     void lsm_stream_prefetch(const lsm_block *block)
+    void lsm_stream_prefetch_entries(const lsm_block *block, bint is_down)
     void lsm_merge_settle(lsm_stream **order, uint32_t count, bint is_down)
     void lsm_merge_sort(lsm_stream **order, uint32_t count, bint is_down)
     void lsm_merge_drop(lsm_stream **order, uint32_t count)

@@ -458,7 +458,9 @@ cdef bint find_up(
                 return False
             take_block(source, stream, <uint32_t>number)
             at = 0
-            if start != NULL:
+            if start == NULL:
+                fetch_ahead(table, number + 1, number + 2, False)
+            else:
                 at = lsm_block_seek(
                     stream.block, start.bytes, start.length, NEWEST, simd.level(), &same
                 )
@@ -475,6 +477,14 @@ cdef bint find_up(
         table = <Table>stream.held_table
         number = 0
         start = NULL
+
+
+cdef inline void fetch_ahead(Table table, int64_t next, int64_t behind, bint is_down) noexcept:
+    """Have the memory come of the next block of a walk, and where that of the one behind is."""
+    if 0 <= behind < table.index.count and table.slots[behind] != NULL:
+        lsm_stream_prefetch_block(&(<Block>table.slots[behind]).c)
+    if 0 <= next < table.index.count and table.slots[next] != NULL:
+        lsm_stream_prefetch_entries(&(<Block>table.slots[next]).c, is_down)
 
 
 cdef bint find_down(
@@ -495,7 +505,9 @@ cdef bint find_down(
                 return False
             take_block(source, stream, <uint32_t>number)
             at = stream.block.count
-            if start != NULL:
+            if start == NULL:
+                fetch_ahead(table, number - 1, number - 2, True)
+            else:
                 at = lsm_block_seek(
                     stream.block, start.bytes, start.length, NEWEST, simd.level(), &same
                 )
