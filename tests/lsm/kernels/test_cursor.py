@@ -446,3 +446,11 @@ def test_what_somebody_keeps_of_an_item_stays_as_it_was(
             for window, copied, items in windows:
                 assert window.items is items
                 assert items == copied
+
+
+@examples(200)
+@given(
+    prefix=st.one_of(KEYS, st.binary(max_size=3), st.sampled_from([b"\xff\xff", b"a\xff", b"\xfe"]))
+)
+def test_a_prefix_has_the_bounds_of_its_keys(kernel: ModuleType, prefix: bytes) -> None:
+    assert kernel.bounds_of(prefix) == kernels.load("python").bounds_of(prefix)
