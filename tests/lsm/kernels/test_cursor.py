@@ -21,7 +21,7 @@ from lsm.options import LEVELS, Options
 from lsm.storage import Mapped
 from lsm.tables import TableCache
 from lsm.version import PlacedTable, Version
-from tests.effort import examples
+from tests.effort import by_effort, examples
 from tests.lsm.simulated import SimulatedStorage
 from tests.lsm.test_table_bytes import write
 
@@ -115,7 +115,7 @@ class Held:
         return TableCache(self.files, "db", Options(**options), BYTEWISE)
 
 
-STEMS = st.sampled_from([b"", b"", b"key", b"k" * 70, b"k" * 200])
+STEMS = st.sampled_from([b"", b"", b"key", b"k" * 9, b"k" * 70, b"k" * 200])
 KEYS = st.builds(
     bytes.__add__, STEMS, st.sampled_from([b"", b"\0", b"a", b"b", b"bb", b"c\0", b"d", b"\xff"])
 )
@@ -128,9 +128,14 @@ ACTIONS = st.lists(
 )
 
 
-def spread(kernel: ModuleType, history: list[tuple[bytes, bytes | None]], cuts: list[int]) -> Held:
+def spread(
+    kernel: ModuleType,
+    history: list[tuple[bytes, bytes | None]],
+    cuts: list[int],
+    block_size: int = 60,
+) -> Held:
     """The history in memtables, in tables of level 0 and on deeper levels, the oldest deepest."""
-    held = Held(kernel)
+    held = Held(kernel, block_size)
     entries = [
         (key, rank_of(sequence, 0 if value is None else PUT), value or b"")
         for sequence, (key, value) in enumerate(history, 1)
@@ -173,6 +178,7 @@ def visible(
     high=BOUNDS,
     actions=ACTIONS,
     shape=st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 0, 1, 5])),
+    block_size=st.sampled_from([60, 400, 4000]),
 )
 def test_windows_on_both_sides_are_the_list(
     kernel: ModuleType,
@@ -183,9 +189,10 @@ def test_windows_on_both_sides_are_the_list(
     high: Bound,
     actions: list[Any],
     shape: tuple[bool, bool, int],
+    block_size: int,
 ) -> None:
     with chosen(kernel):
-        held = spread(kernel, history, cuts)
+        held = spread(kernel, history, cuts, block_size)
         entries = visible(history, age, low, high)
         source = kernel.Source(held.view(), held.tables(), rank_of(age), True, low, high, *shape)
         walk(kernel.Cursor(source), entries, actions, shape)
@@ -454,3 +461,26 @@ def test_what_somebody_keeps_of_an_item_stays_as_it_was(
 )
 def test_a_prefix_has_the_bounds_of_its_keys(kernel: ModuleType, prefix: bytes) -> None:
     assert kernel.bounds_of(prefix) == kernels.load("python").bounds_of(prefix)
+
+
+@pytest.mark.parametrize("interval", [1, 16, 1000])
+def test_keys_that_share_any_number_of_bytes_come_whole(
+    kernel: ModuleType, interval: int, rng: random.Random
+) -> None:
+    """In either direction, and from any of them on."""
+    for _ in range(by_effort(10, 40, 400)):
+        most = rng.choice((12, 24, 90))
+        keys = {bytes(rng.choices(b"ab", k=rng.randrange(most))) for _ in range(150)}
+        keys |= {key + tail for key in list(keys)[::3] for tail in (b"a", b"bb", b"\0" * 9)}
+        entries = sorted((key, rank_of(rng.randrange(1, 99), PUT), key[::-1]) for key in keys)
+        items = [(key, value) for key, _, value in entries]
+        held = Held(kernel, 4000)
+        with chosen(kernel):
+            held.add_table(1, entries, interval)
+            source = kernel.Source(held.view(), held.tables(), NEWEST)
+            assert list(stepper_over(source)) == items
+            assert list(stepper_over(source, True)) == items[::-1]
+            stepper = stepper_over(source)
+            for at in rng.choices(range(len(items)), k=30):
+                stepper.seek(items[at][0])
+                assert give(stepper.prev) == (items[at - 1] if at else None)
