@@ -230,7 +230,7 @@ READS: dict[str, Callable[[lsm.DB], bytes | None]] = {
 }
 
 
-# A compiled lookup takes view and rank in one go, with no look of Python's that could be stopped at.
+# A compiled lookup takes view and rank at once: Python has no look there to stop at.
 LOOKS = [
     pytest.param(
         read,

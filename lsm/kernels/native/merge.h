@@ -206,11 +206,7 @@ LSM_INLINE void lsm_stream_prefetch_block(const lsm_block *block) {
 
 /* Have the memory come that a search in a block goes through. */
 LSM_INLINE void lsm_stream_prefetch(const lsm_block *block) {
-    const uint8_t *words = (const uint8_t *)block->words;
-    const size_t few = block->held < 8 * LSM_LINE_BYTES ? block->held : 8 * LSM_LINE_BYTES;
-    for (size_t at = 0; at < few; at += LSM_LINE_BYTES) {
-        lsm_prefetch(words + at);
-    }
+    lsm_block_prefetch(block);
     lsm_prefetch(block->data);
 }
 
@@ -222,8 +218,8 @@ LSM_INLINE void lsm_stream_prefetch_entries(const lsm_block *block, int is_down)
         lsm_prefetch(entries + at);
     }
     if (is_down) {
-        for (size_t at = 0; at < block->held && at < most; at += LSM_LINE_BYTES) {
-            lsm_prefetch((const uint8_t *)block->words + (block->held - 1 - at));
+        for (size_t at = 0; at < block->looked_up && at < most; at += LSM_LINE_BYTES) {
+            lsm_prefetch((const uint8_t *)block->words + (block->looked_up - 1 - at));
         }
     }
 }

@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
-from lsm.kernels.native.block cimport Block, lsm_block_prefetch, lsm_block_seek
+from lsm.kernels.native.block cimport Block, lsm_block_prefetch_entry, lsm_block_seek
 from lsm.kernels.native.memtable cimport Memtable, Run, lsm_run_seek
 from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
@@ -285,7 +285,9 @@ cdef int add_tables(Merge self, Source source, const lsm_known_key *start) excep
         else:
             at = first
             if start != NULL:
-                at += lsm_sorted_keys_seek(&level.highs, start.bytes, start.length, NEWEST)
+                at += lsm_sorted_keys_seek(
+                    &level.highs, start.bytes, start.length, NEWEST, simd.level()
+                )
             add_range(self, source, start, at, first + level.highs.count, at)
     if self.made - begin > 1:
         for number in range(begin, self.made):
@@ -297,7 +299,7 @@ cdef int add_tables(Merge self, Source source, const lsm_known_key *start) excep
         else:
             is_here = find_up(source, stream, stream.sought, start)
         if is_here:
-            lsm_block_prefetch(stream.block, stream.index)
+            lsm_block_prefetch_entry(stream.block, stream.index)
         else:
             let_go(stream)
     for number in range(begin, self.made):
@@ -324,7 +326,7 @@ cdef uint32_t tables_below(
     while low < high:
         middle = low + (high - low) // 2
         order = lsm_compare_keys(
-            levels.lows[middle], levels.low_lengths[middle], key.bytes, key.length
+            levels.lows[middle].key, levels.lows[middle].length, key.bytes, key.length
         )
         if order < 0:
             low = middle + 1
@@ -342,8 +344,8 @@ cdef int add_range(
     cdef lsm_stream *stream
     cdef Table table
     if at >= end or (
-        is_below(source, levels.highs[at], levels.high_lengths[at]) if self.is_down
-        else is_above(source, levels.lows[at], levels.low_lengths[at])
+        is_below(source, levels.highs[at].key, levels.highs[at].length) if self.is_down
+        else is_above(source, levels.lows[at].key, levels.lows[at].length)
     ):
         return 0
     stream = new_stream(self)
@@ -363,10 +365,10 @@ cdef bint has_some(
     """Whether the bounds of a table leave room for entries from the start on."""
     if self.is_down:
         return lsm_compare_keys(
-            levels.lows[at], levels.low_lengths[at], start.bytes, start.length
+            levels.lows[at].key, levels.lows[at].length, start.bytes, start.length
         ) < 0
     return lsm_compare_keys(
-        levels.highs[at], levels.high_lengths[at], start.bytes, start.length
+        levels.highs[at].key, levels.highs[at].length, start.bytes, start.length
     ) >= 0
 
 
@@ -396,18 +398,18 @@ cdef int64_t block_for(lsm_stream *stream, const lsm_known_key *start) noexcept:
     cdef Table table = <Table>stream.held_table
     if start == NULL:
         return -1
-    return lsm_sorted_keys_seek(&table.index, start.bytes, start.length, NEWEST)
+    return lsm_sorted_keys_seek(&table.index, start.bytes, start.length, NEWEST, simd.level())
 
 
 cdef int take_table(Source source, lsm_stream *stream, uint32_t at) except -1:
     """Have a stream hold the open table of this number."""
     cdef TableFile file = <TableFile>source.view.levels.files[at]
-    cdef object found = file.opened
+    cdef object found = file.table
     if found is None:
         found = source.tables.open(file)
     if type(found) is not Table:
         raise TypeError(f"a compiled cursor reads compiled tables, not {type(found)!r}")
-    (<Table>found).used = True
+    file.was_used = True
     let_go(stream)
     Py_INCREF(found)
     stream.held_table = <void *>found
@@ -470,7 +472,7 @@ cdef bint find_up(
             start = NULL
             number += 1
         if stream.table + 1 >= stream.end_table or is_above(
-            source, levels.lows[stream.table + 1], levels.low_lengths[stream.table + 1]
+            source, levels.lows[stream.table + 1].key, levels.lows[stream.table + 1].length
         ):
             return False
         take_table(source, stream, stream.table + 1)
@@ -517,7 +519,7 @@ cdef bint find_down(
             start = NULL
             number -= 1
         if stream.table == stream.first_table or is_below(
-            source, levels.highs[stream.table - 1], levels.high_lengths[stream.table - 1]
+            source, levels.highs[stream.table - 1].key, levels.highs[stream.table - 1].length
         ):
             return False
         take_table(source, stream, stream.table - 1)
@@ -583,7 +585,7 @@ cdef bint find_in_table_below(Source source, lsm_stream *stream) except -1:
     cdef Levels levels = source.view.levels
     cdef uint32_t at = stream.table
     if at == stream.first_table or is_below(
-        source, levels.highs[at - 1], levels.high_lengths[at - 1]
+        source, levels.highs[at - 1].key, levels.highs[at - 1].length
     ):
         return False
     take_table(source, stream, at - 1)
