@@ -32,6 +32,7 @@ cdef class Filter:
     cdef lsm_probe_v1 door
     cdef const lsm_probing *probing
     cdef Payload payload
+    cdef Payload pointed_at   # by the family's struct, which follows the payload a moment later
     cdef bint is_salted
     cdef uint64_t salt
 

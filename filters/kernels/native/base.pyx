@@ -100,7 +100,7 @@ cdef class Filter:
         hashes = Digests.begun(
             digests, <lsm_digest>self.door.digest_kind, self.door.digest_seed
         )
-        cdef Payload payload = self.payload  # in use without the GIL, whatever others do
+        cdef Payload payload = self.pointed_at  # in use without the GIL, whatever others do
         cdef Py_ssize_t missed
         with nogil:
             self.hashes_of(hashes.numbers, hashes.count)
@@ -147,6 +147,7 @@ cdef class Filter:
         self.door = lsm_probe_v1(
             sizeof(lsm_probe_v1), kind, seed, filter, probing.probe, probing.probe_digest
         )
+        self.pointed_at = self.payload
         return 0
 
     cdef int always(self, bint answer, lsm_digest kind, uint64_t seed) except -1:
@@ -204,7 +205,7 @@ cdef class Filter:
 
     cdef int _answer(self, KeySource source, uint8_t *answers) except -1:
         """The answers for all keys, in whatever form they came."""
-        cdef Payload payload = self.payload  # in use without the GIL, whatever others do
+        cdef Payload payload = self.pointed_at  # in use without the GIL, whatever others do
         cdef uint64_t hashes[2 * GROUP * MOST_WORDS]
         cdef Py_ssize_t done = 0, waiting = 0, some
         cdef Py_ssize_t words = words_of(<lsm_digest>self.door.digest_kind)

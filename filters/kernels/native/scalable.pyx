@@ -320,7 +320,7 @@ cdef class ScalableBloomFilter(SeededFilter):
                 bits = self._arrays[i]
                 bits = self._arrays[i] = bits.copy()
                 self._chain.slices[i].data = bits.data
-            self.payload = bits
+            self.payload = self.pointed_at = bits
         return 0
 
     cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:
