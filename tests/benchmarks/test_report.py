@@ -26,6 +26,7 @@ from tests.benchmarks.test_browser import need_browser, png_size
 
 HOSTILE = """</script></title></svg><img src=x onerror="stolen=1"><script>stolen=1</script>'"&lt;"""
 PHONE, DESK = (390, 844), (1280, 900)
+CHARTS = ["rates", "speed", "reads", "memory", "building", "standing", "engines", "targets"]
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +289,7 @@ def test_the_command_pictures_the_report_as_it_is_told(few: Record, tmp_path: Pa
 def test_nothing_goes_wrong_and_nothing_is_asked_for(shown: Browser, path: Path) -> None:
     assert shown.messages == []
     assert shown.requests == [path.resolve().as_uri()]
-    assert shown.evaluate("document.querySelectorAll('figure > svg.wide').length") == 8
+    assert shown.evaluate("document.querySelectorAll('figure > svg.wide').length") == len(CHARTS)
     assert shown.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is False
 
 
@@ -296,16 +297,7 @@ def test_a_mark_leads_to_its_row_with_all_that_the_record_has(
     shown: Browser, record: Record
 ) -> None:
     rows = {row.id: row for row in record.rows}
-    for chart in (
-        "rates",
-        "speed",
-        "reads",
-        "memory",
-        "building",
-        "standing",
-        "engines",
-        "targets",
-    ):
+    for chart in CHARTS:
         selector = f"#{chart} svg.wide g.mark"
         shown.evaluate("document.getElementById('one')?.removeAttribute('id')")
         name = shown.evaluate(
@@ -415,12 +407,12 @@ def test_pointing_at_a_name_shows_its_family_alone_everywhere(shown: Browser) ->
 def test_no_width_scrolls_sideways(shown: Browser, width: int) -> None:
     shown.set_viewport(width, 800)
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
-    assert shown.evaluate("document.querySelectorAll('figure > svg').length") == 14
+    assert shown.evaluate("document.querySelectorAll('figure > svg').length") == 2 * len(CHARTS)
     drawn = shown.evaluate(
         "[...document.querySelectorAll('figure > svg')].filter(e => e.getClientRects().length)"
         ".map(e => e.classList.value)"
     )
-    assert drawn == 7 * ["narrow" if width <= 900 else "wide"]
+    assert drawn == len(CHARTS) * ["narrow" if width <= 900 else "wide"]
 
 
 @pytest.mark.parametrize("width", [360, 390, 560, 901, 1280])
@@ -493,7 +485,7 @@ def test_without_javascript_charts_and_tables_are_there(browser: Browser, path: 
     boxes = browser.evaluate(
         "[...document.querySelectorAll('svg.wide')].map(e => e.getBoundingClientRect().height)"
     )
-    assert len(boxes) == 7
+    assert len(boxes) == len(CHARTS)
     assert min(boxes) > 200
     browser.click("summary")
     height = "document.querySelector('.part').getBoundingClientRect().height"
