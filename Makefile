@@ -15,9 +15,11 @@ test: .venv/ready
 # All that must hold before a change lands. The suite comes last, so that its summary is.
 check: lint installs demo asan cover full
 
-# The suite at the volume that proves it, on both kernels.
+# The suite at the volume that proves it, on both kernels. Databases are on one of them at a time:
+# their tests run again, at their least volume, on the readable one.
 full: .venv/ready
 	LSM_EFFORT=full $(PYTEST)
+	LSM_KERNEL=python $(PYTEST) tests/lsm
 
 # Which lines the tests go through that are about them; hunts, which go through all, are left out.
 cover: .venv/ready
