@@ -7,14 +7,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, final
 
-from lsm import inspection, lookups, opening, reading
+from lsm import inspection, iterators, lookups, opening
 from lsm.arguments import flag, key_bytes, optional_key
 from lsm.batch import WriteBatch
-from lsm.kernels import Getter
+from lsm.kernels import Reader
 from lsm.options import NOT_GIVEN, NotGiven
 from lsm.prefixed_db import PrefixedDB
-from lsm.reading import Ranges, Reading
 from lsm.snapshot import Snapshot
+from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @final
-class DB(Ranges, Getter):
+class DB(Reader):
     """A database in a directory. ``docs/engine.md`` has every argument and what it promises.
 
     One process has it open at a time, for writing; any number of its threads use it together.
@@ -89,7 +89,7 @@ class DB(Ranges, Getter):
             "level0_slow_files": level0_slow_files,
             "level0_stop_files": level0_stop_files,
         }
-        self._prefix, self._read_rank = b"", None
+        self._prefix = self._read_rank = self._pinned_db = None
         self._store: Store = opening.open_store(
             opening.directory_of(name),
             opening.comparator_of(comparator, comparator_name),
@@ -136,6 +136,9 @@ class DB(Ranges, Getter):
     def _closed_error(self) -> RuntimeError:
         return self._store.closed_error()
 
+    def _closed_iterator_error(self) -> RuntimeError:
+        return self._store.closed_error(ITERATOR_CLOSED)
+
     def might_contain(self, key: Buffer) -> bool:
         """False if memory and filters alone tell that the key has no value; reads no data."""
         return lookups.might_contain(self._store, key_bytes("key", key))
@@ -146,16 +149,13 @@ class DB(Ranges, Getter):
         self, *, verify_checksums: bool | None = False, fill_cache: bool | None = True
     ) -> RawIterator:
         """LevelDB's own kind of iterator, as the database is now."""
-        return reading.raw_iterator(
+        return iterators.raw_iterator(
             self._store, None, self, verify_checksums=verify_checksums, fill_cache=fill_cache
         )
 
     def __iter__(self) -> Iterator:
         self._store.check_open()
         return self.iterator()
-
-    def _reading(self) -> Reading:
-        return Reading(self._store, None, None, self)
 
     def snapshot(self) -> Snapshot:
         """The database as it is now, to be read later."""

@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING
 
+from lsm.arguments import flag
 from lsm.errors import IteratorInvalidError
-from lsm.kernels import CLOSED, Stepper, Walker, stepping
+from lsm.kernels import Iterator, Walker
+from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.kernels.python.cursor import Window
+    from lsm.store import Store
+
+__all__ = ["Iterator", "RawIterator", "raw_iterator"]
 
 
-class BaseIterator(Walker):
-    """What both kinds of iterators share: they can be closed, by the database, too."""
-
-    __slots__ = ()
-
-    def close(self) -> None:
-        """Release the view; every further use except closing is a RuntimeError."""
-        self._cursor = CLOSED
-        self._pinned_db = None
-
-    def abandon(self, reason: str) -> None:
-        """Close, with this reason in the RuntimeError of every further use."""
-        self._why_closed = reason
-        self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> Literal[False]:
-        self.close()
-        return False
-
-
-@stepping
-class Iterator(BaseIterator, Stepper):
-    """Iterates over a range of the database, as it was when the iterator was made.
-
-    It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
-    one before. So one after the other gives the same entry twice. A reverse iterator begins at the
-    end, and ``next()`` and ``prev()`` change places.
-    """
-
-    __slots__ = ()
-
-
-class RawIterator(BaseIterator):
+class RawIterator(Walker):
     """LevelDB's own kind of iterator: it stands at an entry, or is not valid."""
 
     __slots__ = ()
@@ -141,3 +111,23 @@ class RawIterator(BaseIterator):
         """The error of asking for an entry where there is none."""
         self._open()
         return IteratorInvalidError()
+
+
+def raw_iterator(
+    store: Store,
+    read_rank: int | None,
+    pinned_db: object,
+    *,
+    verify_checksums: bool | None = False,
+    fill_cache: bool | None = True,
+) -> RawIterator:
+    """A raw iterator over the whole database, with the arguments of ``DB.raw_iterator``."""
+    flag("verify_checksums", verify_checksums)
+    fill = flag("fill_cache", fill_cache)
+    view = store.view
+    if view is None or store.closed_by is not None:
+        raise store.closed_error(ITERATOR_CLOSED)
+    cursor = store.kernel.cursor_over(store, view, None, read_rank, None, None, fill, True, True)
+    iterator = RawIterator(cursor, store.comparator, b"", pinned_db)
+    store.add_iterator(iterator)
+    return iterator

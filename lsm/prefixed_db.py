@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from lsm.arguments import flag, key_bytes
 from lsm.batch import WriteBatch
-from lsm.kernels import Getter
-from lsm.reading import Ranges, Reading
+from lsm.kernels import Reader
 from lsm.snapshot import Snapshot
+from lsm.store import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from lsm.store import Store
 
 
-class PrefixedDB(Ranges, Getter):
+class PrefixedDB(Reader):
     """Reads and writes a database as if it held only the keys with a prefix, and not the prefix."""
 
     __slots__ = ("__weakref__", "_db")
 
     def __init__(self, store: Store, db: DB, prefix: bytes):
         self._store: Store = store
-        self._db = db
+        self._db = self._pinned_db = db
         self._prefix, self._read_rank = prefix, None
 
     @property
@@ -35,15 +35,15 @@ class PrefixedDB(Ranges, Getter):
     @property
     def prefix(self) -> bytes:
         """What all keys begin with in the database, the prefixes of outer parts included."""
-        return self._prefix
+        return self._prefix or b""
 
     def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
         """Set the key's value."""
-        self._db.put(self._prefix + key_bytes("key", key), value, sync=sync)
+        self._db.put(self.prefix + key_bytes("key", key), value, sync=sync)
 
     def delete(self, key: Buffer, *, sync: bool | None = False) -> None:
         """Delete the key, if it is there."""
-        self._db.delete(self._prefix + key_bytes("key", key), sync=sync)
+        self._db.delete(self.prefix + key_bytes("key", key), sync=sync)
 
     def write_batch(
         self, *, transaction: bool | None = False, sync: bool | None = False
@@ -52,7 +52,7 @@ class PrefixedDB(Ranges, Getter):
         return WriteBatch(
             self._store,
             self._db,
-            self._prefix,
+            self.prefix,
             flag("transaction", transaction),
             flag("sync", sync),
         )
@@ -60,8 +60,8 @@ class PrefixedDB(Ranges, Getter):
     def _closed_error(self) -> RuntimeError:
         return self._store.closed_error()
 
-    def _reading(self) -> Reading:
-        return Reading(self._store, self._prefix, None, self._db)
+    def _closed_iterator_error(self) -> RuntimeError:
+        return self._store.closed_error(ITERATOR_CLOSED)
 
     def snapshot(self) -> Snapshot:
         """The part as it is now."""
@@ -69,10 +69,10 @@ class PrefixedDB(Ranges, Getter):
 
     def prefixed_db(self, prefix: Buffer) -> PrefixedDB:
         """A part of this part."""
-        return PrefixedDB(self._store, self._db, self._prefix + key_bytes("prefix", prefix))
+        return PrefixedDB(self._store, self._db, self.prefix + key_bytes("prefix", prefix))
 
     def __copy__(self) -> PrefixedDB:
-        return PrefixedDB(self._store, self._db, self._prefix)
+        return PrefixedDB(self._store, self._db, self.prefix)
 
     def __repr__(self) -> str:
-        return f"<lsm.PrefixedDB with prefix {self._prefix!r} at {id(self):#x}>"
+        return f"<lsm.PrefixedDB with prefix {self.prefix!r} at {id(self):#x}>"

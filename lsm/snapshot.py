@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from lsm import reading
+from lsm import iterators
 from lsm.disk.keys import rank_of
-from lsm.kernels import Getter
-from lsm.reading import Ranges, Reading
+from lsm.kernels import Reader
 from lsm.store import SNAPSHOT_CLOSED
 
 if TYPE_CHECKING:
@@ -15,36 +14,33 @@ if TYPE_CHECKING:
     from lsm.store import Store
 
 
-class Snapshot(Ranges, Getter):
+class Snapshot(Reader):
     """Reads the database as it was when the snapshot was taken, whatever is written later.
 
     While it is open, compactions keep the versions that it sees: ``close()`` it, use it in a
     ``with`` block, or drop it. Iterators made from it are not affected by its closing.
     """
 
-    __slots__ = ("__weakref__", "_pinned_db")
+    __slots__ = ("__weakref__",)
 
     def __init__(self, store: Store, prefix: bytes | None, pinned_db: object):
         store.check_open("Cannot operate on closed LevelDB database")
         self._store = store
-        self._pinned_db: object = pinned_db
-        self._prefix = prefix or b""
+        self._pinned_db = pinned_db
+        self._prefix = prefix or None
         self._read_rank = rank_of(store.take_snapshot(self))
 
     def raw_iterator(
         self, *, verify_checksums: bool | None = False, fill_cache: bool | None = True
     ) -> RawIterator:
         """A raw iterator, over the whole database as in plyvel, prefixed or not."""
-        return reading.raw_iterator(
+        return iterators.raw_iterator(
             self._open(),
             self._read_rank,
             self._pinned_db,
             verify_checksums=verify_checksums,
             fill_cache=fill_cache,
         )
-
-    def _reading(self) -> Reading:
-        return Reading(self._open(), self._prefix or None, self._read_rank, self._pinned_db)
 
     def close(self) -> None:
         """Release the versions it sees; every further use except closing is a RuntimeError."""
@@ -67,6 +63,9 @@ class Snapshot(Ranges, Getter):
             raise self._closed_error()
         store.check_open(SNAPSHOT_CLOSED)
         return store
+
+    def _closed_iterator_error(self) -> RuntimeError:
+        return self._closed_error()
 
     def _closed_error(self) -> RuntimeError:
         store = self._store

@@ -21,7 +21,7 @@ from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
 from lsm.failure import Failure
 from lsm.installing import Installer
-from lsm.kernels import Readable, TableFile, Walkers
+from lsm.kernels import Readable, TableFile, Walker, Walkers
 from lsm.locks import renew_locks
 from lsm.manifest import Manifest
 from lsm.reentrancy import is_reentrant
@@ -36,7 +36,6 @@ from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
-    from lsm.iterators import BaseIterator
     from lsm.kernels.python import Memtable, View
     from lsm.options import Options
     from lsm.storage import Lock, Storage
@@ -81,7 +80,7 @@ class Store(Readable):
         self.losses: list[recovery.LogLoss] = []
         self.failure: Failure | None = None
         self.retries = 0
-        self.closed_by: str | None = None
+        self.closed_by = None
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = TableCache(storage, directory, options, comparator)
         memtable = self.kernel.Memtable(comparator)
@@ -90,7 +89,7 @@ class Store(Readable):
         self.writer = Writer(self)
         self.installer = Installer(self, policies)
         self.background = Background(self)
-        self._iterators = Walkers()
+        self.walkers = Walkers()
         self._snapshots: dict[weakref.ref[Any], int] = {}
         # Reentrant, since a signal handler can close in the middle of closing.
         self._closing = threading.RLock()
@@ -162,7 +161,7 @@ class Store(Readable):
         """Make each call that closing takes; all of them can be repeated."""
         self.closed_by = self.closed_by or CLOSED
         self.changed.notify_all()
-        for iterator in self._iterators.alive():
+        for iterator in self.walkers.alive():
             iterator.close()
         self.background.wait_until_ended()
         call_all(self.writer.close, self.installer.close, self.tables.close, self._release)
@@ -198,7 +197,7 @@ class Store(Readable):
             renew_locks(part)
         self.closed_by = reason
         self.view = None
-        for iterator in self._iterators.alive():
+        for iterator in self.walkers.alive():
             iterator.abandon(reason)
 
     def publish(self, view: View) -> None:
@@ -208,9 +207,9 @@ class Store(Readable):
             self.view = None
             raise self.closed_error()
 
-    def add_iterator(self, iterator: BaseIterator) -> None:
+    def add_iterator(self, iterator: Walker) -> None:
         """Register an iterator, which is then closed with the database."""
-        self._iterators.add(iterator)
+        self.walkers.add(iterator)
         if self.closed_by is not None:  # by somebody who may not have found it there
             iterator.close()
             raise self.closed_error(ITERATOR_CLOSED)

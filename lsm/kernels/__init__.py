@@ -80,19 +80,16 @@ _chosen = load(KERNEL)
 if TYPE_CHECKING:
     from lsm.kernels.python import CLOSED as CLOSED
     from lsm.kernels.python import FilterDoor as FilterDoor
-    from lsm.kernels.python import Getter as Getter
+    from lsm.kernels.python import Iterator as Iterator
     from lsm.kernels.python import Readable as Readable
-    from lsm.kernels.python import Reading as Reading
-    from lsm.kernels.python import Stepper as Stepper
+    from lsm.kernels.python import Reader as Reader
     from lsm.kernels.python import TableFile as TableFile
     from lsm.kernels.python import Tally as Tally
     from lsm.kernels.python import Walker as Walker
     from lsm.kernels.python import Walkers as Walkers
-    from lsm.kernels.python import bounds_of as bounds_of
-    from lsm.kernels.python import stepping as stepping
 else:
-    FilterDoor, Getter, Readable = _chosen.FilterDoor, _chosen.Getter, _chosen.Readable
-    TableFile, Tally = _chosen.TableFile, _chosen.Tally
-    CLOSED, Stepper, stepping = _chosen.CLOSED, _chosen.Stepper, _chosen.stepping
-    Walker, Walkers = _chosen.Walker, _chosen.Walkers
-    Reading, bounds_of = _chosen.Reading, _chosen.bounds_of
+    FilterDoor, TableFile, Tally = _chosen.FilterDoor, _chosen.TableFile, _chosen.Tally
+    Readable, Reader = _chosen.Readable, _chosen.Reader
+    CLOSED, Iterator, Walker, Walkers = (
+        _chosen.CLOSED, _chosen.Iterator, _chosen.Walker, _chosen.Walkers
+    )  # fmt: skip

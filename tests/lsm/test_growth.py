@@ -76,7 +76,7 @@ class Size:
             pending=len(store.installer._pending),
             in_doubt=len(store.installer._in_doubt),
             snapshots=len(store._snapshots),
-            iterators=len(store._iterators),
+            iterators=len(store.walkers),
             open_tables=len(store.tables._alive),
             queued=len(store.writer._queue),
             manual=len(store.background._manual),

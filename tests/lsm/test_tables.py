@@ -297,10 +297,10 @@ def some(db: lsm.DB, reverse: bool) -> iterators.Iterator:
     """An iterator over some tables that the database does not know of."""
     store = db._store
     assert store.view is not None
-    reading = store.kernel.Reading(store, None, None, None)
     bounds = (KEYS[40], True), (KEYS[60], False)
-    cursor = reading.cursor(store.view, *bounds, True, True, True)
-    return iterators.Iterator(cursor, reading, reverse)
+    view = store.view
+    cursor = store.kernel.cursor_over(store, view, None, None, *bounds, True, True, True)
+    return iterators.Iterator(cursor, store.comparator, b"", None, reverse)
 
 
 ALL_READS = [get, get_absent, walk, walk_back]

@@ -7,13 +7,12 @@ from lsm.kernels.native.block import Block
 from lsm.kernels.native.cache_item import CacheItem
 from lsm.kernels.native.cursor import CLOSED, Cursor, Window
 from lsm.kernels.native.filter_door import FilterDoor
-from lsm.kernels.native.getter import Getter
+from lsm.kernels.native.iterator import Iterator, Walker, Walkers
 from lsm.kernels.native.lookup import find
 from lsm.kernels.native.memtable import Memtable
 from lsm.kernels.native.merge import Source
 from lsm.kernels.native.readable import Readable
-from lsm.kernels.native.reading import Reading, bounds_of
-from lsm.kernels.native.stepper import Stepper, Walker, Walkers, stepping
+from lsm.kernels.native.reader import Reader, bounds_of, cursor_over
 from lsm.kernels.native.table import Table, TableFile
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
@@ -28,12 +27,11 @@ __all__ = [
     "Cursor",
     "Edge",
     "FilterDoor",
-    "Getter",
+    "Iterator",
     "Memtable",
     "Readable",
-    "Reading",
+    "Reader",
     "Source",
-    "Stepper",
     "Table",
     "TableFile",
     "Tally",
@@ -42,6 +40,6 @@ __all__ = [
     "Walkers",
     "Window",
     "bounds_of",
+    "cursor_over",
     "find",
-    "stepping",
 ]

@@ -13,8 +13,8 @@ cdef extern from "Python.h":
 cdef enum:
     # A window's items: few for who has come for few, and more as the walk goes on.
     FIRST_AT_KEY = 1
-    FIRST_AT_END = 8
-    GROWTH = 8
+    FIRST_AT_END = 12
+    GROWTH = 4
     MOST = 64
 
 cdef list NO_ITEMS = []

@@ -16,6 +16,7 @@
 /* Most keys have room in the stream itself. Bytes are copied eight at a time, up to seven more. */
 #define LSM_FEW_BYTES 48u
 #define LSM_SLACK 8u
+#define LSM_AHEAD 1024u /* bytes of entries that are fetched before a walk comes to them */
 
 typedef struct lsm_stream {
     uint64_t word; /* the first bytes of the key, as lsm_word() has them */
@@ -196,6 +197,16 @@ LSM_INLINE int lsm_stream_down(lsm_stream *self) {
         return self->place-- > 0 ? lsm_stream_stand_on_node(self) : LSM_AT_END;
     }
     return self->index > 0 ? lsm_stream_back(self, self->index - 1) : LSM_AT_END;
+}
+
+/* Have the entries from one on come, or on the way down those before it, as many as people look at
+ * first. */
+LSM_INLINE void lsm_stream_prefetch_from(const lsm_block *block, uint32_t index, int is_down) {
+    const uint32_t offset = lsm_block_offset(block, index);
+    const uint32_t from = !is_down ? offset : offset < LSM_AHEAD ? 0 : offset - LSM_AHEAD;
+    for (uint32_t at = from; at < block->end && at < from + LSM_AHEAD; at += LSM_LINE_BYTES) {
+        lsm_prefetch(block->data + at);
+    }
 }
 
 /* Have the struct itself come, which may lie on two cache lines. */

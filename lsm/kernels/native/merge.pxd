@@ -54,6 +54,7 @@ cdef extern from "merge.h" nogil:
     int lsm_stream_up(lsm_stream *self)
     int lsm_stream_down(lsm_stream *self)
     void lsm_stream_prefetch_block(const lsm_block *block)
+    void lsm_stream_prefetch_from(const lsm_block *block, uint32_t index, bint is_down)
     void lsm_stream_prefetch(const lsm_block *block)
     void lsm_stream_prefetch_entries(const lsm_block *block, bint is_down)
     void lsm_merge_settle(lsm_stream **order, uint32_t count, bint is_down)
@@ -130,4 +131,8 @@ cdef class Merge:
     cdef list take(self, Source source, Py_ssize_t most, list spare)
 
 
+cdef Source new_source(
+    View view, tables, uint64_t version, bint fill_cache, tuple low, tuple high,
+    bint include_key, bint include_value, uint32_t cut,
+)
 cdef Merge merge_from(Source source, bytes key, bint is_included, bint is_down, Merge used)

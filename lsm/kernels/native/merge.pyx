@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
-from lsm.kernels.native.block cimport Block, lsm_block_prefetch_entry, lsm_block_seek
+from lsm.kernels.native.block cimport Block, lsm_block_seek
 from lsm.kernels.native.memtable cimport Memtable, Run, lsm_run_seek
 from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
@@ -39,26 +39,21 @@ cdef class Source:
     value, or what is included of them; of each key the first bytes are cut.
     """
 
-    def __cinit__(
+    def __cinit__(self):
+        self.is_blind = True
+
+    def __init__(
         self, View view not None, tables, read_rank, bint fill_cache=True, tuple low=None,
         tuple high=None, bint include_key=True, bint include_value=True, uint32_t cut=0,
         unwrap=None,
     ):
+        cdef uint64_t version = 0
+        cdef bint has_some = version_of(read_rank, &version)
         assert unwrap is None, "the compiled kernel compares bytes"
-        self.view = view
-        self.tables = tables
-        self.is_blind = not version_of(read_rank, &self.version)
-        self.fill_cache = fill_cache
-        self.shape.include_key = include_key
-        self.shape.include_value = include_value
-        self.cut = cut
-        self.has_keys = include_key and cut == 0
-        if low is not None:
-            self.low, self.low_included = low
-            know(&self.low_key, self.low)
-        if high is not None:
-            self.high, self.high_included = high
-            know(&self.high_key, self.high)
+        begin(
+            self, view, tables, version, fill_cache, low, high, include_key, include_value, cut
+        )
+        self.is_blind = not has_some
 
     cdef tuple ordered_runs(self):
         """The runs of all memtables: whatever is visible here was added before they were made."""
@@ -69,6 +64,39 @@ cdef class Source:
                 runs += (<Memtable>memtable).runs()
             self.runs = tuple(runs)
         return self.runs
+
+
+cdef Source new_source(
+    View view, tables, uint64_t version, bint fill_cache, tuple low, tuple high,
+    bint include_key, bint include_value, uint32_t cut,
+):
+    """The same as Source(...) at a version, for those who are compiled."""
+    cdef Source self = Source.__new__(Source)
+    begin(self, view, tables, version, fill_cache, low, high, include_key, include_value, cut)
+    return self
+
+
+cdef int begin(
+    Source self, View view, tables, uint64_t version, bint fill_cache, tuple low, tuple high,
+    bint include_key, bint include_value, uint32_t cut,
+) except -1:
+    """Have a source read a view."""
+    self.view = view
+    self.tables = tables
+    self.version = version
+    self.fill_cache = fill_cache
+    self.shape.include_key = include_key
+    self.shape.include_value = include_value
+    self.cut = cut
+    self.has_keys = include_key and cut == 0
+    if low is not None:
+        self.low, self.low_included = low
+        know(&self.low_key, self.low)
+    if high is not None:
+        self.high, self.high_included = high
+        know(&self.high_key, self.high)
+    self.is_blind = False
+    return 0
 
 
 cdef int know(lsm_known_key *known, bytes key) except -1:
@@ -299,7 +327,7 @@ cdef int add_tables(Merge self, Source source, const lsm_known_key *start) excep
         else:
             is_here = find_up(source, stream, stream.sought, start)
         if is_here:
-            lsm_block_prefetch_entry(stream.block, stream.index)
+            lsm_stream_prefetch_from(stream.block, stream.index, self.is_down)
         else:
             let_go(stream)
     for number in range(begin, self.made):

@@ -6,7 +6,8 @@ from lsm.kernels.native.version cimport rank_of, version_of
 cdef class Readable:
     """A view, the rank of the newest versions that readers see, and the tables' cache.
 
-    The view is None when the database is closed.
+    The view is None when the database is closed. ``closed_by`` is why nobody is to begin anything,
+    and ``walkers`` are those to be closed then.
     """
 
     @property

@@ -10,12 +10,11 @@ from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.cache_item import CacheItem
 from lsm.kernels.python.cursor import CLOSED, Cursor, Edge, Source, Window
 from lsm.kernels.python.filter_door import FilterDoor
-from lsm.kernels.python.getter import Getter
+from lsm.kernels.python.iterator import Iterator, Walker, Walkers
 from lsm.kernels.python.lookup import find
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.readable import Readable
-from lsm.kernels.python.reading import Reading, bounds_of
-from lsm.kernels.python.stepper import Stepper, Walker, Walkers, stepping
+from lsm.kernels.python.reader import Reader, bounds_of, cursor_over
 from lsm.kernels.python.table import Table, TableFile
 from lsm.kernels.python.tally import Tally
 from lsm.kernels.python.view import View
@@ -28,12 +27,11 @@ __all__ = [
     "Cursor",
     "Edge",
     "FilterDoor",
-    "Getter",
+    "Iterator",
     "Memtable",
     "Readable",
-    "Reading",
+    "Reader",
     "Source",
-    "Stepper",
     "Table",
     "TableFile",
     "Tally",
@@ -42,6 +40,6 @@ __all__ = [
     "Walkers",
     "Window",
     "bounds_of",
+    "cursor_over",
     "find",
-    "stepping",
 ]

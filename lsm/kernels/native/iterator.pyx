@@ -1,4 +1,4 @@
-"""Who walks along a cursor: what iterators share, and the steps between entries.
+"""Who walks along a cursor: what iterators share, and those that stand between entries.
 
 A step within a window calls nothing: an interruption finds it taken, and its item given, or
 neither. The cursors of databases with an order of their own are the readable kernel's.
@@ -10,16 +10,11 @@ from cpython.ref cimport PyObject
 
 from lsm.arguments import key_bytes
 from lsm.kernels.native.cursor cimport Cursor, Window
-from lsm.kernels.native.reading cimport Reading
 
 from lsm.kernels.native.cursor import CLOSED as _closed
 
 
 cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        void *tp_iter
-        void *tp_iternext
-
     Py_ssize_t Py_REFCNT(PyObject *item)
 
 
@@ -36,19 +31,38 @@ cdef class Walker:
     its position, and can be tried again.
     """
 
-    def __cinit__(self, cursor, Reading reading not None, bint reverse=False):
-        self._cursor = cursor
-        self._comparator = reading.store.comparator
-        self._prefix = b"" if reading.prefix is None else reading.prefix
-        self._pinned_db = reading.pinned_db
+    def __cinit__(self):
+        self._cursor = CLOSED
         self._why_closed = WHY_CLOSED
+        self._prefix = b""
         self.link.before = self.link.behind = &self.link
         self.link.walker = <PyObject *>self
 
+    def __init__(self, cursor, comparator, bytes prefix not None, pinned_db):
+        begin(self, cursor, comparator, prefix, pinned_db)
+
     def __dealloc__(self):
-        if self.link.walker != NULL:  # its arguments were right
-            self.link.before.behind = self.link.behind
-            self.link.behind.before = self.link.before
+        self.link.before.behind = self.link.behind
+        self.link.behind.before = self.link.before
+
+    @cython.binding(True)
+    def close(self):
+        """Release the view; every further use except closing is a RuntimeError."""
+        self._cursor = CLOSED
+        self._pinned_db = None
+
+    @cython.binding(True)
+    def abandon(self, str reason):
+        """Close, with this reason in the RuntimeError of every further use."""
+        self._why_closed = reason
+        self.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+        return False
 
     def _open(self):
         return opened(self)
@@ -64,6 +78,15 @@ cdef class Walker:
     def _place_of(self, target):
         """The place of a key that was given without the prefix."""
         return place_of(self, target)
+
+
+cdef inline int begin(Walker self, cursor, comparator, bytes prefix, pinned_db) except -1:
+    """Have a walker walk along a cursor."""
+    self._comparator = comparator
+    self._prefix = prefix
+    self._pinned_db = pinned_db
+    self._cursor = cursor
+    return 0
 
 
 cdef inline object opened(Walker self):
@@ -91,23 +114,23 @@ cdef object place_of(Walker self, target):
     return cursor.place_of(target)
 
 
-cdef class Stepper(Walker):
-    """A base that stands between two entries: ``next()`` gives the one behind and steps over it.
+@cython.final
+cdef class Iterator(Walker):
+    """Iterates over a range of the database, as it was when the iterator was made.
 
-    ``prev()`` does so with the one before. One that is reverse begins at the end, and the two
-    change places.
+    It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
+    one before. So one after the other gives the same entry twice. A reverse iterator begins at the
+    end, and ``next()`` and ``prev()`` change places.
     """
 
-    def __cinit__(self, cursor, Reading reading, bint reverse):
-        self._reverse = reverse
-        if reverse:
-            cursor.window = cursor.after_last()
+    def __init__(self, cursor, comparator, bytes prefix not None, pinned_db, bint reverse):
+        begin_iterator(self, cursor, comparator, prefix, pinned_db, reverse)
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        item = step_left(self) if self._reverse else step_right(self)
+        item = step_left(self) if self.is_reverse else step_right(self)
         if item is AT_END:
             raise StopIteration
         return item
@@ -115,7 +138,7 @@ cdef class Stepper(Walker):
     @cython.binding(True)
     def prev(self):
         """The entry before; StopIteration at the start of the range."""
-        item = step_right(self) if self._reverse else step_left(self)
+        item = step_right(self) if self.is_reverse else step_left(self)
         if item is AT_END:
             raise StopIteration
         return item
@@ -146,7 +169,25 @@ cdef class Stepper(Walker):
         cursor.window = place if found is None else found
 
 
-cdef int seek_key(Stepper self, Cursor cursor, target) except -1:
+cdef inline int begin_iterator(
+    Iterator self, cursor, comparator, bytes prefix, pinned_db, bint reverse
+) except -1:
+    """Have an iterator stand at the beginning, or at the end."""
+    begin(self, cursor, comparator, prefix, pinned_db)
+    self.is_reverse = reverse
+    if reverse:
+        cursor.window = cursor.after_last()
+    return 0
+
+
+cdef Iterator new_iterator(cursor, comparator, bytes prefix, pinned_db, bint reverse):
+    """The same as Iterator(...), for those who are compiled."""
+    cdef Iterator self = Iterator.__new__(Iterator)
+    begin_iterator(self, cursor, comparator, prefix, pinned_db, reverse)
+    return self
+
+
+cdef int seek_key(Iterator self, Cursor cursor, target) except -1:
     """Stand before the first entry from a key on."""
     cdef Window before, found
     cdef bytes key = whole_key(self, target)
@@ -162,19 +203,7 @@ cdef int seek_key(Stepper self, Cursor cursor, target) except -1:
     return 0
 
 
-def stepping(type subclass not None):
-    """Decorate a subclass of Stepper that steps as this does: no step looks the method up then."""
-    if (
-        not issubclass(subclass, Stepper) or subclass.__next__ is not Stepper.__next__
-        or subclass.__iter__ is not Stepper.__iter__
-    ):
-        raise TypeError(f"{subclass!r} has steps of its own")
-    (<PyTypeObject *>subclass).tp_iter = (<PyTypeObject *>Stepper).tp_iter
-    (<PyTypeObject *>subclass).tp_iternext = (<PyTypeObject *>Stepper).tp_iternext
-    return subclass
-
-
-cdef inline object step_right(Stepper self):
+cdef inline object step_right(Iterator self):
     """The item on the right, which is stepped over, or AT_END."""
     cdef PyObject *window
     while True:
@@ -196,7 +225,7 @@ cdef inline object step_right(Stepper self):
                 return AT_END
 
 
-cdef inline object step_left(Stepper self):
+cdef inline object step_left(Iterator self):
     """The same on the left."""
     cdef PyObject *window
     while True:
@@ -221,7 +250,7 @@ cdef inline object step_left(Stepper self):
 # If a reentrant step has left the window meanwhile, a step goes on from where that has led.
 
 
-cdef bint enter_right(Stepper self, Cursor cursor) except -1:
+cdef bint enter_right(Iterator self, Cursor cursor) except -1:
     """Enter the window behind the one it stands at the end of; False if there is none."""
     cdef Window window = cursor.window
     cdef Window found
@@ -235,7 +264,7 @@ cdef bint enter_right(Stepper self, Cursor cursor) except -1:
     return True
 
 
-cdef bint enter_left(Stepper self, Cursor cursor) except -1:
+cdef bint enter_left(Iterator self, Cursor cursor) except -1:
     """Enter the window before the one it stands at the beginning of; False if there is none."""
     cdef Window window = cursor.window
     cdef Window found
@@ -250,7 +279,7 @@ cdef bint enter_left(Stepper self, Cursor cursor) except -1:
     return True
 
 
-cdef bint enter_readable(Stepper self, bint is_right) except -1:
+cdef bint enter_readable(Iterator self, bint is_right) except -1:
     """The same with a cursor of the readable kernel."""
     cdef object cursor = opened(self)
     cdef object window = cursor.window
@@ -264,7 +293,7 @@ cdef bint enter_readable(Stepper self, bint is_right) except -1:
     return True
 
 
-cdef object beside(Stepper self, object cursor, object window, bint is_right):
+cdef object beside(Iterator self, object cursor, object window, bint is_right):
     """The nearest window beside another one that has entries, or None."""
     try:
         if type(cursor) is Cursor:

@@ -1,9 +1,9 @@
-"""Who walks along a cursor: what iterators share, and the steps between entries."""
+"""Who walks along a cursor: what iterators share, and those that stand between entries."""
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lsm.arguments import key_bytes
 from lsm.kernels.python.cursor import CLOSED
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from lsm.comparator import Comparator
     from lsm.kernels.python.cursor import Cursor, Window
-    from lsm.kernels.python.reading import Reading
 
 
 class Walker:
@@ -26,12 +26,29 @@ class Walker:
 
     __slots__ = ("__weakref__", "_comparator", "_cursor", "_pinned_db", "_prefix", "_why_closed")
 
-    def __init__(self, cursor: Cursor, reading: Reading):
+    def __init__(self, cursor: Cursor, comparator: Comparator, prefix: bytes, pinned_db: object):
         self._cursor = cursor
-        self._comparator = reading.store.comparator
-        self._prefix = reading.prefix or b""
-        self._pinned_db: object = reading.pinned_db
+        self._comparator = comparator
+        self._prefix = prefix
+        self._pinned_db = pinned_db
         self._why_closed = "Database or iterator is closed"
+
+    def close(self) -> None:
+        """Release the view; every further use except closing is a RuntimeError."""
+        self._cursor = CLOSED
+        self._pinned_db = None
+
+    def abandon(self, reason: str) -> None:
+        """Close, with this reason in the RuntimeError of every further use."""
+        self._why_closed = reason
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> Literal[False]:
+        self.close()
+        return False
 
     def _open(self) -> Cursor:
         cursor = self._cursor
@@ -54,17 +71,25 @@ class Walker:
         return self._open().place_of(whole if wrap is None else wrap(whole))
 
 
-class Stepper(Walker):
-    """A base that stands between two entries: ``next()`` gives the one behind and steps over it.
+class Iterator(Walker):
+    """Iterates over a range of the database, as it was when the iterator was made.
 
-    ``prev()`` does so with the one before. One that is reverse begins at the end, and the two
-    change places.
+    It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
+    one before. So one after the other gives the same entry twice. A reverse iterator begins at the
+    end, and ``next()`` and ``prev()`` change places.
     """
 
     __slots__ = ("_reverse",)
 
-    def __init__(self, cursor: Cursor, reading: Reading, reverse: bool):
-        super().__init__(cursor, reading)
+    def __init__(
+        self,
+        cursor: Cursor,
+        comparator: Comparator,
+        prefix: bytes,
+        pinned_db: object,
+        reverse: bool,
+    ):
+        super().__init__(cursor, comparator, prefix, pinned_db)
         self._reverse = reverse
         if reverse:
             self.seek_to_stop()
@@ -142,14 +167,6 @@ class Stepper(Walker):
                 raise StopIteration
             found.at = found.end
             cursor.window = found
-
-
-_S = TypeVar("_S", bound=Stepper)
-
-
-def stepping(subclass: type[_S]) -> type[_S]:
-    """Decorate a subclass of Stepper that steps as this does; its compiled twin gains by that."""
-    return subclass
 
 
 class Walkers:

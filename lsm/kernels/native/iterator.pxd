@@ -1,4 +1,4 @@
-"""Who walks along a cursor: what iterators share, and the steps between entries."""
+"""Who walks along a cursor: what iterators share, and those that stand between entries."""
 
 cimport cython
 from cpython.ref cimport PyObject
@@ -21,8 +21,9 @@ cdef class Walker:
     cdef object __weakref__
 
 
-cdef class Stepper(Walker):
-    cdef public bint _reverse
+@cython.final
+cdef class Iterator(Walker):
+    cdef bint is_reverse
 
 
 @cython.final
@@ -30,3 +31,6 @@ cdef class Walkers:
     cdef lsm_link ring
 
     cpdef add(self, Walker walker)
+
+
+cdef Iterator new_iterator(cursor, comparator, bytes prefix, pinned_db, bint reverse)
