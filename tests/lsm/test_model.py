@@ -557,7 +557,10 @@ def check_inspection(db: Any) -> None:
             db.get_property(b"leveldb.num-files-at-level%d" % level.level) == b"%d" % level.tables
         )
         assert (level.bytes > 0) == (level.tables > 0)
-        assert level.filter_bytes == sum(table.bytes for table in seen.tables)
+        # What a plug-in has spoilt is loaded anew with its table, which may leave the cache, and
+        # come back, between the two looks.
+        if not any(table.policy.startswith("test.") for table in seen.tables):
+            assert level.filter_bytes == sum(table.bytes for table in seen.tables)
         assert all(table in seen.tables for table in seen.drifted)
         for table in seen.tables:
             assert (table.bytes > 0) == (table.state == "built"), table
