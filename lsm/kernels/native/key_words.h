@@ -8,6 +8,7 @@
 #define LSM_WORD_BYTES 8u
 #define LSM_WORDS_AT_ONCE 64u /* so many are compared without a branch, a bit for each */
 #define LSM_WORDS_BEHIND 8u   /* words that no key has, so that vectors need not end with the rest */
+#define LSM_FEW_WORDS 4u      /* so many are compared in place; no more than stand behind */
 
 LSM_INLINE uint64_t lsm_load64_big(const uint8_t *from) {
     return lsm_swap64(lsm_load64(from));
@@ -106,6 +107,10 @@ LSM_INLINE uint32_t lsm_words_below(const uint64_t *words, uint32_t count, uint6
                                     int simd) {
     const uint32_t at_once = simd == LSM_PORTABLE ? 1 : LSM_WORDS_AT_ONCE;
     uint32_t base = 0, left = count;
+    if (count <= LSM_FEW_WORDS) { /* as a tree's upper levels have tables: no call is worth it */
+        return (uint32_t)(words[0] < word) + (words[1] < word) + (words[2] < word) +
+               (words[3] < word);
+    }
     while (left > at_once) {
         const uint32_t half = left / 2;
         base += (0u - (uint32_t)(words[base + half - 1] < word)) & half;

@@ -21,6 +21,11 @@ cdef extern from *:
 cdef object NOWHERE
 
 
+# Filters that are asked before any answer is looked at: more than a database has levels.
+cdef enum:
+    AT_ONCE = 8
+
+
 # What comes of asking a filter.
 cdef enum:
     UNASKED
@@ -39,6 +44,13 @@ ctypedef struct Search:
     uint32_t number           # of the block in the table it has come to, once that is known
     bint fill_cache
     int simd
+
+
+# A table whose filter was asked, what came of it, and the number of the block if it is known.
+ctypedef struct Asked:
+    uint32_t at
+    uint32_t block
+    int outcome
 
 
 # Where a lookup is among the tables of its levels.
@@ -77,5 +89,5 @@ cdef bint begin(
 ) noexcept
 cdef object find_in_memory(Search *search, View view)
 cdef bint next_table(Search *search, Levels levels, Place *place) noexcept
-cdef int ask(Search *search, Levels levels, uint32_t at) noexcept
+cdef void ask(Search *search, Levels levels, Asked *asked) noexcept
 cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome)

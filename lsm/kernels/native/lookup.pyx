@@ -91,18 +91,32 @@ cdef object find_in_memory(Search *search, View view):
 
 
 cdef object find_in_levels(Search *search, Levels levels):
-    """What the first table that has the key has for it, or NOWHERE."""
+    """What the first table that has the key has for it, or NOWHERE.
+
+    Filters are asked for some tables at once, before anybody knows what the first one has: what
+    they read comes from memory at the same time then.
+    """
     cdef Place place
-    cdef int outcome
+    cdef Asked asked[AT_ONCE]
+    cdef int count, number
     start(&place, levels)
-    while next_table(search, levels, &place):
-        outcome = ask(search, levels, place.at)
-        if outcome == DENIED:
-            continue
-        value = find_in_table(search, levels, place.at, outcome)
-        if value is not NOWHERE:
-            return value
-    return NOWHERE
+    while True:
+        count = 0
+        while count < AT_ONCE and next_table(search, levels, &place):
+            asked[count].at = place.at
+            count += 1
+        if count == 0:
+            return NOWHERE
+        for number in range(count):
+            ask(search, levels, &asked[number])
+        for number in range(count):
+            if asked[number].outcome == DENIED:
+                (<Tally>levels.tallies[asked[number].at]).skipped += 1
+                continue
+            search.number = asked[number].block
+            value = find_in_table(search, levels, asked[number].at, asked[number].outcome)
+            if value is not NOWHERE:
+                return value
 
 
 cdef inline int order_of(Search *search, const Bound *bound) noexcept:
@@ -143,13 +157,14 @@ cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
         )
 
 
-cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
-    """What a table's filter says, if it has a door for digests that was found before."""
-    cdef TableFile file = <TableFile>levels.files[at]
+cdef void ask(Search *search, Levels levels, Asked *asked) noexcept:
+    """Ask a table's filter, if it has a door for digests that was found before."""
+    cdef TableFile file = <TableFile>levels.files[asked.at]
     cdef lsm_question *question = &search.question
-    search.number = UNKNOWN
-    if file.probe_digest == NULL or levels.tallies[at] == NULL or search.listener != NULL:
-        return UNASKED
+    asked.outcome = UNASKED
+    asked.block = UNKNOWN
+    if file.probe_digest == NULL or levels.tallies[asked.at] == NULL or search.listener != NULL:
+        return
     if (
         not question.has_digest
         or question.kind != file.digest_kind
@@ -157,13 +172,10 @@ cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
     ):
         take_digest(question, file.digest_kind, file.digest_seed)
     if file.had_the_last:
-        fetch_block(search, <Table>file.table)
+        asked.block = fetch_block(search, <Table>file.table)
     file.was_used = file.door.used = True
     file.had_the_last = file.probe_digest(file.filter, question.digest)
-    if file.had_the_last:
-        return MAYBE
-    (<Tally>levels.tallies[at]).skipped += 1
-    return DENIED
+    asked.outcome = MAYBE if file.had_the_last else DENIED
 
 
 cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome):
@@ -188,15 +200,15 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     return find_in_block(search, table, loaded, tally)
 
 
-cdef inline void fetch_block(Search *search, Table table) noexcept:
+cdef inline uint32_t fetch_block(Search *search, Table table) noexcept:
     """Fetch what the block is searched by, while the filter's memory is still on its way.
 
-    Whoever asked for keys that are there is likely to go on with it.
+    Whoever asked for keys that are there is likely to go on with it. Returns the block's number.
     """
     cdef uint32_t number = block_for(search, table)
-    search.number = number
     if number < table.index.count and table.slots[number] != NULL:
         lsm_block_prefetch(&table.views[number])
+    return number
 
 
 cdef int decide(FilterDoor loaded) except -1:

@@ -12,7 +12,7 @@ from lsm.kernels.native.block cimport (
     lsm_block_prefetch_entry, lsm_block_seek, lsm_entry
 )
 from lsm.kernels.native.lookup cimport (
-    DENIED, MAYBE, NOWHERE, UNASKED, UNKNOWN, Place, Search, ask, begin, block_for, find_in_memory,
+    DENIED, MAYBE, NOWHERE, UNASKED, UNKNOWN, Asked, Place, Search, ask, begin, block_for, find_in_memory,
     find_in_table, next_table, start, value_of
 )
 from lsm.kernels.native.table cimport Table, TableFile
@@ -85,21 +85,24 @@ cdef int ask_filter(Job *job, Levels levels) noexcept:
     cdef Table table
     cdef Tally tally
     cdef uint32_t number
-    cdef int outcome = ask(&job.search, levels, job.place.at)
-    if outcome == DENIED:
+    cdef Asked asked
+    asked.at = job.place.at
+    ask(&job.search, levels, &asked)
+    if asked.outcome == DENIED:
+        (<Tally>levels.tallies[job.place.at]).skipped += 1
         return DENIED
     if type(file.table) is not Table or levels.tallies[job.place.at] == NULL:
         return ALONE
     table = <Table>file.table
     tally = <Tally>levels.tallies[job.place.at]
-    if outcome == MAYBE:
+    if asked.outcome == MAYBE:
         job.counter = &tally.true_positives
     elif table.loaded is not None and table.loaded.is_none:
         job.counter = &tally.none
         file.was_used = table.loaded.used = True
     else:
         return ALONE
-    number = job.search.number
+    number = asked.block
     if number == UNKNOWN:
         number = block_for(&job.search, table)
     if number == table.index.count or table.slots[number] == NULL:
