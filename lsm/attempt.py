@@ -28,6 +28,8 @@ class Attempt:
     Nothing stays then of what was not there before: no file beside a database, and if there was
     nothing of one, no file of a database either. A lock that the attempt keeps is released by whom
     it was given to, and not before the attempt is over.
+
+    ``names`` are those in the directory once it was locked.
     """
 
     def __init__(self, storage: Storage, directory: str):
@@ -36,7 +38,8 @@ class Attempt:
         self._path = f"{directory}/{filenames.LOCK}"
         self._lock: Lock | None = None
         self._makes_lock = False
-        self._before: frozenset[str] | None = None  # the names in it once it was locked
+        self.names: frozenset[str] = frozenset()
+        self._makes_files = False
         self._makes_directory = False
         self._rollbacks = contextlib.ExitStack()
         self._keeps_lock = False
@@ -51,16 +54,18 @@ class Attempt:
         self._check_there()
         self._makes_lock = not self._storage.exists(self._path)
         self._lock = self._storage.lock(self._path)
-        self._before = frozenset(self._storage.list(self._directory))
+        self.names = frozenset(self._storage.list(self._directory))
+        self._makes_files = True
         return self
 
     def lock_shared(self) -> Lock | None:
         """Lock it for reading; None where there is no lock file, as on a read-only medium."""
         self._check_there()
-        if not self._storage.exists(self._path):
-            return None
-        self._lock = self._storage.lock(self._path, shared=True)
-        return self
+        has_lock = self._storage.exists(self._path)
+        if has_lock:
+            self._lock = self._storage.lock(self._path, shared=True)
+        self.names = frozenset(self._storage.list(self._directory))
+        return self if has_lock else None
 
     def on_failure(self, undo: Callable[[], object]) -> None:
         """Register a function to call first when the attempt is rolled back."""
@@ -97,10 +102,9 @@ class Attempt:
         """Remove what was not there before, with the lock, and only what this attempt can make."""
         if self._makes_lock and self._lock is None and self._storage.exists(self._path):
             self._lock = self._storage.lock(self._path)  # or else others have it
-        before = self._before
-        if before is not None:
-            is_new = not any(_has_data(name) for name in before)
-            names = set(self._storage.list(self._directory)) - before
+        if self._makes_files:
+            is_new = not any(_has_data(name) for name in self.names)
+            names = set(self._storage.list(self._directory)) - self.names
             for name in sorted(names, key=lambda each: (each != filenames.CURRENT, each)):
                 if _is_made(name, is_new):
                     self._remove(name)

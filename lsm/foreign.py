@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
 from lsm.disk import filenames
+from lsm.disk.edit import Edit
 from lsm.disk.filenames import Kind
 from lsm.disk.footer import FOOTER_BYTES, MAGIC, Footer
 from lsm.disk.log import LogReader
 from lsm.disk.rocksdb_manifest import rocksdb_tag
 from lsm.errors import CorruptionError, ForeignDatabaseError, IOError
+from lsm.options import LEVELS
 
 if TYPE_CHECKING:
     from lsm.storage import Storage
@@ -74,23 +76,22 @@ class Owner:
         )
 
 
-def check(storage: Storage, directory: str) -> None:
-    """ForeignDatabaseError if the directory belongs to another store."""
-    owner = owner_of(storage, directory)
-    if owner is not None:
-        raise owner.refusal(directory)
+def check(storage: Storage, directory: str) -> dict[bytes, Edit]:
+    """ForeignDatabaseError if the directory belongs to another store.
 
-
-def owner_of(storage: Storage, directory: str) -> Owner | None:
-    """The other store that a directory belongs to; None for ours, LevelDB's and nobody's.
+    Else the edits that it took to find out, each by the manifest record that it was decoded from.
 
     A file that cannot be read is no sign of anybody; who needs it reports the error.
     """
     try:
         names = storage.list(directory)
     except IOError:
-        return None
-    return next(_Directory(storage, directory, names).owners(), None)
+        return {}
+    found = _Directory(storage, directory, {name: filenames.parse(name) for name in names})
+    owner = next(found.owners(), None)
+    if owner is not None:
+        raise owner.refusal(directory)
+    return found.edits
 
 
 @attrs.frozen
@@ -99,7 +100,10 @@ class _Directory:
 
     storage: Storage
     directory: str
-    names: list[str]
+    names: Mapping[str, tuple[Kind, int] | None]
+    """The names in it, each with what it is in a database of LevelDB's form."""
+    edits: dict[bytes, Edit] = attrs.field(factory=dict)
+    """LevelDB's edits in the manifest's records that were looked at."""
 
     def owners(self) -> Iterator[Owner]:
         """Each sign of another store, the cheapest to look for first."""
@@ -111,7 +115,7 @@ class _Directory:
 
     def by_names(self) -> Iterator[Owner]:
         """Files that RocksDB, Pebble and Badger have beside their tables."""
-        for name in self.names:
+        for name in [name for name, parsed in self.names.items() if parsed is None]:
             if _MARKER.fullmatch(name):
                 yield Owner(_PEBBLE, name, "a marker of its format or manifest")
             elif _OPTIONS.fullmatch(name):
@@ -135,8 +139,11 @@ class _Directory:
             name = name if name in manifests else manifests[-1]
             reader = LogReader(self._part(name, 0, _MANIFEST_LOOKED_AT), name)
             for record in reader.records_until_loss():
-                if (tag := rocksdb_tag(record)) is not None:
-                    yield Owner(_ROCKSDB, name, f"a manifest with its tag {tag}")
+                try:
+                    self.edits[record] = Edit.decode(record, LEVELS)
+                except CorruptionError:
+                    if (tag := rocksdb_tag(record)) is not None:
+                        yield Owner(_ROCKSDB, name, f"a manifest with its tag {tag}")
 
     def by_tables(self) -> Iterator[Owner]:
         """Magic numbers of tables named ``.sst``; only LevelDB names them ``.ldb``."""
@@ -151,7 +158,10 @@ class _Directory:
     def is_like_leveldbs(self) -> bool:
         """Whether any file is one that only a database of LevelDB's form has."""
         kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
-        return any(name.startswith("lsm-") or _is(name, *kinds) for name in self.names)
+        return any(
+            name.startswith("lsm-") if parsed is None else parsed[0] in kinds
+            for name, parsed in self.names.items()
+        )
 
     def by_signatures(self) -> Iterator[Owner]:
         """Files of stores whose formats have nothing in common with LevelDB's."""
@@ -173,8 +183,12 @@ class _Directory:
 
     def _numbered(self, kind: Kind, suffix: str) -> list[str]:
         """The names of this kind, the highest number last."""
-        names = (name for name in self.names if name.endswith(suffix) and _is(name, kind))
-        return sorted(names, key=lambda name: filenames.parse(name) or ())
+        found = [
+            (parsed[1], name)
+            for name, parsed in self.names.items()
+            if parsed is not None and parsed[0] is kind and name.endswith(suffix)
+        ]
+        return [name for _, name in sorted(found)]
 
     def _part(self, name: str, start: int, end: int | None) -> bytes:
         """Some of a file's bytes, or none where they cannot be read."""
@@ -231,8 +245,3 @@ _SIGNATURES = (
     _Signature("MySQL", "a tablespace of InnoDB", re.compile(r"ibdata[0-9]")),
     _Signature("Berkeley DB", "a region of its environment", re.compile(r"__db\.[0-9]{3}")),
 )
-
-
-def _is(name: str, *kinds: Kind) -> bool:
-    parsed = filenames.parse(name)
-    return parsed is not None and parsed[0] in kinds

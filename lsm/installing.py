@@ -12,10 +12,10 @@ from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError
 from lsm.kernels import TableFile
-from lsm.syncing import checked_sync
 from lsm.table_factory import Output, TableFactory
 
 if TYPE_CHECKING:
+    from lsm.disk.filenames import Files
     from lsm.kernels.python.memtable import Memtable
     from lsm.store import Store
     from policies import LevelPolicies
@@ -75,8 +75,6 @@ class Installer:
             if store.failure is not None and store.failure.is_final:
                 raise StoppedError  # nothing is known of what the manifest has
             self._in_doubt.update(file.number for file in files)
-            if edit.added:
-                checked_sync(lambda: store.storage.sync_directory(store.directory))
             store.manifest.last_sequence = store.last_visible
             version = store.manifest.apply(edit, files)
             with store.writer.lock:
@@ -102,19 +100,24 @@ class Installer:
             if store.failure is not None:  # what is in doubt stays
                 return
             try:
-                names = store.storage.list(store.directory)
+                files = filenames.database_files(store.storage.list(store.directory))
             except IOError as error:
                 _log.warning("obsolete files stay: %s", error)
                 return
-            # After the list: a table in it that is being written is among the pending ones, and
-            # none can become live as long as nobody else has the lock.
-            live = store.manifest.live_files() | set(self._pending.copy())
-            for name in names:
-                parsed = filenames.parse(name)
-                if parsed is not None and self._is_obsolete(*parsed, live):
-                    self._remove(name)
-                    if parsed[0] is Kind.TABLE:
-                        store.tables.drop(parsed[1])
+            for name in self.obsolete(files):
+                self._remove(name)
+                kind, number = files[name]
+                if kind is Kind.TABLE:
+                    store.tables.drop(number)
+
+    def obsolete(self, files: Files) -> list[str]:
+        """The names of those files that no version, no reader and no thread needs any more."""
+        # After the list: a table in it that is being written is among the pending ones, and
+        # none can become live as long as nobody else has the lock.
+        live = self._store.manifest.live_files() | set(self._pending.copy())
+        return [
+            name for name, (kind, number) in files.items() if self._is_obsolete(kind, number, live)
+        ]
 
     def close(self) -> None:
         """Close the manifest, once no other thread is writing to it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -34,6 +34,13 @@ _HIGHEST = {
 }
 
 
+NOTHING_DECODED: Mapping[bytes, Edit] = {}
+
+# How many tables a compact manifest may add and delete, for each that is live, and beside that.
+_MOST_TOLD = 2
+_MOST_TOLD_IN_ANY_CASE = 32
+
+
 @attrs.frozen
 class _Live:
     """A live table, and the offset of the manifest record that added it."""
@@ -47,6 +54,9 @@ class Manifest:
 
     Whoever changes it after opening holds the installer's lock; file numbers have a lock of their
     own, so that logs and tables take them at any time.
+
+    ``is_compact`` says whether the manifest that was replayed tells little but what is live: to
+    begin another one would spare the next opening next to nothing.
     """
 
     def __init__(self, storage: Storage, directory: str, comparator: Comparator):
@@ -63,6 +73,7 @@ class Manifest:
         self.last_sequence = 0
         self.log_number = 0
         self.previous_log_number = 0
+        self.is_compact = False
         self.compact_pointers: dict[int, bytes] = {}
         self._install(Version.empty())
 
@@ -79,8 +90,11 @@ class Manifest:
         storage.sync_directory(directory)  # the manifest's name before that which leads to it
         _set_current(storage, directory, number)
 
-    def recover(self) -> None:
-        """Replay the manifest that CURRENT names; CorruptionError says what is wrong where."""
+    def recover(self, decoded: Mapping[bytes, Edit] = NOTHING_DECODED) -> None:
+        """Replay the manifest that CURRENT names; CorruptionError says what is wrong where.
+
+        ``decoded`` are edits that are known already, by their records.
+        """
         name = self._current_name()
         path = f"{self._directory}/{name}"
         if not self._storage.exists(path):
@@ -89,12 +103,13 @@ class Manifest:
             )
         reader = LogReader(self._storage.read(path), path)
         live: dict[int, _Live] = {}
-        seen = Edit()
+        seen, told = Edit(), 0
         for record in reader.records_until_loss():
             try:
-                edit = Edit.decode(record, LEVELS)
+                edit = decoded.get(record) or Edit.decode(record, LEVELS)
                 check_comparator(path, self._comparator, edit.comparator)
                 self._replay(edit, reader.valid_start, live, seen)
+                told += len(edit.added) + len(edit.deleted)
             except CorruptionError as error:
                 raise _damaged(path, reader.valid_start, error) from error
         if reader.losses:
@@ -104,9 +119,10 @@ class Manifest:
             )
         self._take(path, seen)
         self.number = _number_of(name)
+        self.is_compact = told <= _MOST_TOLD * len(live) + _MOST_TOLD_IN_ANY_CASE
         levels: list[list[PlacedTable]] = [[] for _ in range(LEVELS)]
+        self.reserve(max(live, default=0))
         for each in live.values():
-            self.reserve(each.table.number)
             levels[each.table.level].append(each.table)
         version = Version(levels)
         try:
@@ -187,6 +203,8 @@ class Manifest:
             if self._log is None or self._file is None:
                 self._begin(edit)
             else:
+                if edit.added:  # the names of these tables before the edit
+                    self._sync_names()
                 self._log.add(edit.encode())
                 self._file.flush()
                 checked_sync(self._file.sync)
@@ -206,13 +224,16 @@ class Manifest:
             log.add(edit.encode())
             file.flush()
             checked_sync(file.sync)
-            checked_sync(lambda: self._storage.sync_directory(self._directory))
+            self._sync_names()  # of this file, new tables and logs, before CURRENT makes them count
             _set_current(self._storage, self._directory, number)
         except BaseException:
             with contextlib.suppress(IOError):
                 file.close()
             raise
         self._file, self._log, self.number = file, log, number
+
+    def _sync_names(self) -> None:
+        checked_sync(lambda: self._storage.sync_directory(self._directory))
 
     def _snapshot(self) -> Edit:
         """One edit that makes the current state of an empty one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lsm import foreign
@@ -75,15 +75,15 @@ def open_store(
         raise ValueError("a database opened with read_only=True cannot be created: leave out one")
     storage = FileSystem() if storage is None else storage
     directory = storage.absolute(directory)
-    foreign.check(storage, directory)
+    decoded = foreign.check(storage, directory)
     options = options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
         if create:
             attempt.create_directory()
         lock = attempt.lock_shared() if read_only else attempt.lock_exclusively()
-        exists = storage.exists(f"{directory}/{filenames.CURRENT}")
+        exists = filenames.CURRENT in attempt.names
         if not exists:
-            _check_vacant(storage, directory, create)
+            _check_vacant(directory, attempt.names, create)
         if exists and error_if_exists:
             raise NotADatabaseError(
                 f"{directory}: there is a database already (error_if_exists is true)"
@@ -96,7 +96,7 @@ def open_store(
             _save_options(storage, directory, options, attempt)
         store = Store(storage, directory, options, policies, comparator, lock, read_only)
         attempt.on_failure(store.close_in_this_thread)
-        store.recover()
+        store.recover(attempt.names, decoded)
         watch_for_forks(store)
         attempt.keep_lock()
         return store
@@ -128,9 +128,9 @@ def options_of(
     return engine_options.effective(kept=kept, config=config, given=given)
 
 
-def _check_vacant(storage: Storage, directory: str, create: bool) -> None:
+def _check_vacant(directory: str, names: Iterable[str], create: bool) -> None:
     """NotADatabaseError unless a new database may be created in a directory without CURRENT."""
-    kinds = {parsed[0] for name in storage.list(directory) if (parsed := filenames.parse(name))}
+    kinds = {kind for kind, _ in filenames.database_files(names).values()}
     if kinds & {Kind.TABLE, Kind.LOG}:  # which a new database would remove as obsolete
         raise NotADatabaseError(
             f"{directory}: has tables or logs of a database whose {filenames.CURRENT} does not "

@@ -18,6 +18,7 @@ from lsm.kernels.python.batch import decode_batch
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
+    from lsm.disk.filenames import Files
     from lsm.kernels.python import Memtable
     from lsm.manifest import Manifest
     from lsm.storage import Storage
@@ -44,17 +45,15 @@ class Replayed:
 
     memtable: Memtable
     last_sequence: int
-    numbers: list[int] = attrs.field(factory=list)
+    logs: list[int] = attrs.field(factory=list)
+    """Their numbers."""
+    log_bytes: int = 0
     losses: list[LogLoss] = attrs.field(factory=list)
 
 
-def check_tables(storage: Storage, directory: str, manifest: Manifest) -> None:
+def check_tables(directory: str, files: Files, manifest: Manifest) -> None:
     """Refuse a database whose manifest names tables that are not there."""
-    there = {
-        parsed[1]
-        for name in storage.list(directory)
-        if (parsed := filenames.parse(name)) and parsed[0] is Kind.TABLE
-    }
+    there = {number for kind, number in files.values() if kind is Kind.TABLE}
     missing = sorted({table.number for table in manifest.current.tables()} - there)
     if missing:
         first = f"{directory}/{filenames.table_name(missing[0])}"
@@ -69,6 +68,7 @@ def check_tables(storage: Storage, directory: str, manifest: Manifest) -> None:
 def replay(
     storage: Storage,
     directory: str,
+    files: Files,
     manifest: Manifest,
     comparator: Comparator,
     *,
@@ -83,10 +83,12 @@ def replay(
     """
     new_memtable = kernels.of(comparator).Memtable
     replayed = Replayed(new_memtable(comparator), manifest.last_sequence)
-    for number in _log_numbers(storage, directory, manifest):
-        replayed.numbers.append(number)
+    for number in _log_numbers(directory, files, manifest):
+        replayed.logs.append(number)
         path = f"{directory}/{filenames.log_name(number)}"
-        reader = LogReader(storage.read(path), path)
+        data = storage.read(path)
+        replayed.log_bytes += len(data)
+        reader = LogReader(data, path)
         for sequence, operations in _batches(reader, path, replayed):
             replayed.memtable.apply(sequence, operations)
             replayed.last_sequence = max(replayed.last_sequence, sequence + len(operations) - 1)
@@ -119,23 +121,21 @@ def _batches(
         yield sequence, operations
 
 
-def _log_numbers(storage: Storage, directory: str, manifest: Manifest) -> list[int]:
-    """The logs to replay, the oldest first."""
-    numbers = []
-    for name in storage.list(directory):
-        parsed = filenames.parse(name)
-        if parsed is None:
-            continue
-        kind, number = parsed
+def _log_numbers(directory: str, files: Files, manifest: Manifest) -> list[int]:
+    """The logs to replay, the oldest first; no number in use is given to a file to come."""
+    highest = max(files, key=lambda name: files[name][1], default=None)
+    if highest is not None:
+        number = files[highest][1]
         if number > filenames.LAST_NUMBER:
             raise CorruptionError(
-                f"{directory}/{name}: its number leaves too few for files to come, the highest "
+                f"{directory}/{highest}: its number leaves too few for files to come, the highest "
                 f"allowed is {filenames.LAST_NUMBER}; move it elsewhere if it is none of this "
                 "database's, or else give it a lower number and call lsm.repair_db()"
             )
         manifest.reserve(number)
-        if kind is Kind.LOG and (
-            number >= manifest.log_number or number == manifest.previous_log_number
-        ):
-            numbers.append(number)
-    return sorted(numbers)
+    return sorted(
+        number
+        for kind, number in files.values()
+        if kind is Kind.LOG
+        and (number >= manifest.log_number or number == manifest.previous_log_number)
+    )

@@ -11,11 +11,12 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lsm import kernels, recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
+from lsm.disk import filenames
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
@@ -36,6 +37,7 @@ from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
+    from lsm.disk.filenames import Files
     from lsm.kernels.python import Memtable, View
     from lsm.options import Options
     from lsm.storage import Lock, Storage
@@ -96,12 +98,17 @@ class Store(Readable):
 
     # -- Opening and closing ---------------------------------------------------------------
 
-    def recover(self) -> None:
-        """Recover manifest and logs, and get ready to write unless opened for reading."""
-        self.manifest.recover()
-        recovery.check_tables(self.storage, self.directory, self.manifest)
+    def recover(self, names: Iterable[str], decoded: Mapping[bytes, Edit]) -> None:
+        """Recover manifest and logs, and get ready to write unless opened for reading.
+
+        ``names`` are those in the directory. ``decoded`` are edits that are known already, by the
+        records of the manifest.
+        """
+        files = filenames.database_files(names)
+        self.manifest.recover(decoded)
+        recovery.check_tables(self.directory, files, self.manifest)
         edit = Edit()
-        files: list[TableFile] = []
+        tables: list[TableFile] = []
 
         def flush(memtable: Memtable) -> None:
             output = self.installer.factory.write(
@@ -110,11 +117,12 @@ class Store(Readable):
                 memtable.entries(),
                 DeeperLevels(self.manifest.current, 0),
             )
-            files.extend(self.installer.add(edit, 0, [output]))
+            tables.extend(self.installer.add(edit, 0, [output]))
 
         replayed = recovery.replay(
             self.storage,
             self.directory,
+            files,
             self.manifest,
             self.comparator,
             paranoid=self.options.paranoid_checks,
@@ -124,18 +132,36 @@ class Store(Readable):
         self.losses = replayed.losses
         self.visible = rank_of(replayed.last_sequence)
         memtable = replayed.memtable
-        if not self.read_only:
-            if memtable:
-                flush(memtable)
-                memtable = self.kernel.Memtable(self.comparator)
-            STARTER.run()
-            memtable.log = self.writer.start_log()
-            edit.log_number = memtable.log.number
+        if self.read_only:
+            self.view = self.kernel.View((memtable,), self.manifest.current)
+            return
+        if memtable:
+            flush(memtable)
+            memtable = self.kernel.Memtable(self.comparator)
+        STARTER.run()
+        is_done = self._has_nothing_to_write(replayed, files)
+        memtable.log = self.writer.start_log(max(replayed.logs, default=None) if is_done else None)
         self.view = self.kernel.View((memtable,), self.manifest.current)
-        if not self.read_only:
-            self.installer.install(edit, files)
+        if not is_done:
+            edit.log_number = memtable.log.number
+            self.installer.install(edit, tables)
+            memtable.log.assume_name()  # it was there when the new manifest was installed
             self.installer.remove_obsolete_files()
-            self.background.schedule()
+        self.background.schedule()
+
+    def _has_nothing_to_write(self, replayed: recovery.Replayed, files: Files) -> bool:
+        """Whether the database can be written as it was found, its empty log included.
+
+        An edit that did not become durable before its writer was killed has not had anything
+        removed. So where nothing is obsolete, nothing depends on such an edit.
+        """
+        return (
+            replayed.log_bytes == 0
+            and all(number >= self.manifest.log_number for number in replayed.logs)
+            and len(replayed.logs) <= 1
+            and self.manifest.is_compact
+            and not self.installer.obsolete(files)
+        )
 
     def close(self) -> None:
         """Stop the threads, close the files, let others in. Tables being written are given up.

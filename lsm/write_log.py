@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class WriteLog:
     """One log file, from its creation on. Its name is durable before it takes a record.
 
+    The first log of an open database, which no other one precedes, may be an empty file that was
+    found: who only reads has nothing made durable.
+
     ``end`` is where the last record ends that counts, and where the next one goes. A log that
     ``is_torn`` has part of a record behind that, and takes no more; cutting it off there and then
     might hit a record that a signal handler has written meanwhile.
@@ -35,13 +38,17 @@ class WriteLog:
         self._is_finished = False
         self._previous = previous
         self._storage = storage
+        self._directory = directory
         self._path = f"{directory}/{filenames.log_name(number)}"
         self._file: WritableFile = storage.create(self._path, small_appends=True)
-        try:
-            checked_sync(lambda: storage.sync_directory(directory))
-        except BaseException:
-            self._file.close()
-            raise
+        self._is_ready = False
+        self._has_name = False
+        if previous is not None:
+            try:
+                self.sync_name()
+            except BaseException:
+                self._file.close()
+                raise
 
     def place(self, record: bytes) -> Placed:
         """The bytes to append for the record that comes next, at their place."""
@@ -50,9 +57,21 @@ class WriteLog:
 
     def append(self, placed: Placed) -> None:
         """Hand a record to the system; until ``end`` is behind it, that can be done again."""
-        if self._previous is not None:
-            self.finish_previous()
+        if not self._is_ready:
+            self._get_ready()
         self._file.append(placed)
+
+    def _get_ready(self) -> None:
+        """Make durable what has to be before the first record is there."""
+        self.finish_previous()
+        self.sync_name()
+        self._is_ready = True
+
+    def sync_name(self) -> None:
+        """Make the name of the file durable; once done, do nothing."""
+        if not self._has_name:
+            checked_sync(lambda: self._storage.sync_directory(self._directory))
+            self._has_name = True
 
     def finish_previous(self) -> None:
         """Sync and close the log that this one follows, before the first record of this one."""
@@ -61,6 +80,10 @@ class WriteLog:
             previous.finish()
             previous.close()
             self._previous = None
+
+    def assume_name(self) -> None:
+        """Take it that somebody else has synced the directory since the file was created."""
+        self._has_name = True
 
     def finish(self) -> None:
         """Sync for the last time; once done, do nothing."""

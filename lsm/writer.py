@@ -131,9 +131,9 @@ class Writer:
             self._make_room(force=True)
         return self._view.memtables[1:]
 
-    def start_log(self) -> WriteLog:
-        """The first log of an open database; those after it follow one another."""
-        return self._new_log(previous=None)
+    def start_log(self, found: int | None = None) -> WriteLog:
+        """The first log of an open database, in the empty one of this number if there is one."""
+        return self._new_log(previous=None, found=found)
 
     def close(self) -> None:
         """Finish the commit that an interruption left pending, and end reading and writing."""
@@ -211,9 +211,9 @@ class Writer:
                 raise
         store.background.schedule()
 
-    def _new_log(self, previous: WriteLog | None) -> WriteLog:
+    def _new_log(self, previous: WriteLog | None, found: int | None = None) -> WriteLog:
         store = self._store
-        number = store.manifest.new_file_number()
+        number = store.manifest.new_file_number() if found is None else found
         try:
             return WriteLog(store.storage, store.directory, number, previous)
         except SyncError as error:

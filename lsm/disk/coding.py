@@ -47,10 +47,18 @@ class Fields(fields.Fields):
 
     def varint32(self, what: str) -> int:
         """The next varint, of at most five bytes and below 2**32."""
+        at = self.at
+        if at < len(self._data) and (value := self._data[at]) < 128:
+            self.at = at + 1
+            return value
         return self._varint(what, 5, MAX_VARINT32)
 
     def varint64(self, what: str) -> int:
         """The next varint, of at most ten bytes and below 2**64."""
+        at = self.at
+        if at < len(self._data) and (value := self._data[at]) < 128:
+            self.at = at + 1
+            return value
         return self._varint(what, 10, MAX_VARINT64)
 
     def take(self, length: int, what: str) -> bytes:
@@ -59,7 +67,12 @@ class Fields(fields.Fields):
 
     def slice(self, what: str) -> bytes:
         """The next varint32, and as many bytes behind it as that says."""
-        start = self.at
+        start, data = self.at, self._data
+        if start < len(data) and (length := data[start]) < 128:
+            end = start + 1 + length
+            if end <= len(data):
+                self.at = end
+                return bytes(data[start + 1 : end])
         length = self.varint32(f"length of the {what}")
         try:
             return self.take(length, what)

@@ -77,7 +77,17 @@ class Edit:
         edit = cls()
         while fields.remaining:
             tag = fields.varint32("tag")
-            if tag == _COMPARATOR:
+            if tag == _NEW_FILE:  # first, as nearly all of them are
+                edit.added.append(
+                    NewFile(
+                        _level(fields, levels),
+                        fields.varint64("file number"),
+                        fields.varint64("file size"),
+                        _internal_key(fields, "smallest key"),
+                        _internal_key(fields, "largest key"),
+                    )
+                )
+            elif tag == _COMPARATOR:
                 edit.comparator = fields.slice("comparator's name").decode("utf-8", _ANY_BYTES)
             elif tag == _LOG_NUMBER:
                 edit.log_number = fields.varint64("log number")
@@ -92,16 +102,6 @@ class Edit:
                 edit.compact_pointers.append((level, _internal_key(fields, "compaction pointer")))
             elif tag == _DELETED_FILE:
                 edit.deleted.append((_level(fields, levels), fields.varint64("file number")))
-            elif tag == _NEW_FILE:
-                edit.added.append(
-                    NewFile(
-                        _level(fields, levels),
-                        fields.varint64("file number"),
-                        fields.varint64("file size"),
-                        _internal_key(fields, "smallest key"),
-                        _internal_key(fields, "largest key"),
-                    )
-                )
             else:
                 raise CorruptionError(
                     f"a manifest record has the unknown tag {tag}: LevelDB has 1 to 7 and 9; "

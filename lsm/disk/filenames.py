@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 CURRENT = "CURRENT"
 LOCK = "LOCK"
@@ -26,6 +27,9 @@ class Kind(enum.Enum):
     TEMPORARY = "file being written"
 
 
+Files: TypeAlias = Mapping[str, tuple[Kind, int]]
+"""The files of a database in a directory: the kind and number of each by its name."""
+
 _FIXED = {
     CURRENT: Kind.CURRENT,
     LOCK: Kind.LOCK,
@@ -38,9 +42,8 @@ _BY_SUFFIX = {
     "sst": Kind.TABLE,
     "dbtmp": Kind.TEMPORARY,
 }
-# The digits of 2**63 are nineteen; any number of zeros may stand before them.
-_NUMBERED = re.compile(rf"0*([0-9]{{1,20}})\.({'|'.join(_BY_SUFFIX)})")
-_MANIFEST = re.compile(r"MANIFEST-0*([0-9]{1,19})")
+_MANIFEST = "MANIFEST-"
+_MOST_DIGITS = 19  # those of 2**63; any number of zeros may stand before them
 
 
 def log_name(number: int) -> str:
@@ -60,7 +63,7 @@ def old_table_name(number: int) -> str:
 
 def manifest_name(number: int) -> str:
     """The manifest of this number."""
-    return f"MANIFEST-{number:06}"
+    return f"{_MANIFEST}{number:06}"
 
 
 def temporary_name(number: int) -> str:
@@ -72,11 +75,21 @@ def parse(name: str) -> tuple[Kind, int] | None:
     """The kind of a file and its number, or 0; None for a name that no file of a database has."""
     if name in _FIXED:
         return _FIXED[name], 0
-    if match := _MANIFEST.fullmatch(name):
-        kind = Kind.MANIFEST
-    elif match := _NUMBERED.fullmatch(name):
-        kind = _BY_SUFFIX[match[2]]
+    if name.startswith(_MANIFEST):
+        kind, digits = Kind.MANIFEST, name[len(_MANIFEST) :]
     else:
+        digits, _, suffix = name.rpartition(".")
+        if suffix not in _BY_SUFFIX:
+            return None
+        kind = _BY_SUFFIX[suffix]
+    if not (digits.isdigit() and digits.isascii()):
         return None
-    number = int(match[1])
+    if len(digits) > _MOST_DIGITS and len(digits := digits.lstrip("0")) > _MOST_DIGITS:
+        return None
+    number = int(digits or "0")
     return (kind, number) if number <= _MAX_NUMBER else None
+
+
+def database_files(names: Iterable[str]) -> Files:
+    """Those of these names that a file of a database can have."""
+    return {name: parsed for name in names if (parsed := parse(name)) is not None}

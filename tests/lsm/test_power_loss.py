@@ -14,6 +14,7 @@ import attrs
 import lsm
 from tests.effort import by_effort
 from tests.lsm.history import (
+    LAST,
     PATH,
     Contents,
     History,
@@ -120,6 +121,23 @@ def test_a_kill_at_any_point_loses_nothing_that_was_written(
         moment.history.check(survivors, moment.history.written)
         if index % by_effort(11, 11, 1) == 0:
             check_it_goes_on(moment.killed, config, survivors)
+
+
+@patient
+def test_after_a_kill_a_synced_write_makes_all_durable_that_was_before_it(
+    config: Path, rng: random.Random
+) -> None:
+    """Also where opening found nothing to write: what it has read was maybe not durable yet."""
+    every = by_effort(5, 2, 1)
+    for moment in moments(config, rng)[rng.randrange(every) :: every]:
+        storage = moment.killed
+        with reopened(storage, config) as db:
+            db.put(LAST, b"synced", sync=True)
+            expected = contents(db)
+            if rng.random() < 0.5:
+                db.flush()
+            for generator in (None, rng):
+                assert found(storage.crash(generator), config) == expected
 
 
 @patient

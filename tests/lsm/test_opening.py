@@ -1,0 +1,123 @@
+"""What opening writes: nothing where all is as it was left, and else a new manifest and log."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+import lsm
+from lsm.disk import filenames
+from lsm.disk.filenames import Kind
+from tests.lsm.history import PATH
+from tests.lsm.simulated import MUTATIONS, SimulatedStorage
+
+
+@pytest.fixture
+def storage() -> SimulatedStorage:
+    """One with a database that has a table and an empty log."""
+    storage = SimulatedStorage()
+    with lsm.DB(PATH, create_if_missing=True, storage=storage) as db:
+        db.put(b"key", b"value")
+        db.flush()
+    lsm.DB(PATH, storage=storage).close()
+    return storage
+
+
+def files(storage: SimulatedStorage) -> dict[str, bytes]:
+    return {name: storage.read(f"{PATH}/{name}") for name in storage.list(PATH)}
+
+
+def numbers(storage: SimulatedStorage, kind: Kind) -> list[int]:
+    found = filenames.database_files(storage.list(PATH)).values()
+    return sorted(number for each, number in found if each is kind)
+
+
+def changes(storage: SimulatedStorage, action: Callable[[], object]) -> list[str]:
+    """What an action does that changes something."""
+    before = len(storage.operations)
+    action()
+    return [name for name, _ in storage.operations[before:] if name in MUTATIONS]
+
+
+def test_opening_and_closing_what_is_as_it_was_left_changes_nothing(
+    storage: SimulatedStorage,
+) -> None:
+    before = files(storage)
+    for _ in range(3):
+        done = changes(storage, lambda: lsm.DB(PATH, storage=storage).close())
+        assert done == ["create"]  # of the empty log, which is opened to be written
+        assert files(storage) == before
+
+
+def test_a_new_database_is_as_it_was_left_too() -> None:
+    storage = SimulatedStorage()
+    lsm.DB(PATH, create_if_missing=True, storage=storage).close()
+    before = files(storage)
+    lsm.DB(PATH, storage=storage).close()
+    assert files(storage) == before
+
+
+def test_the_first_record_of_a_log_waits_for_its_name_and_no_other_does(
+    storage: SimulatedStorage,
+) -> None:
+    with lsm.DB(PATH, storage=storage) as db:
+        assert changes(storage, lambda: db.put(b"a", b"b")) == ["sync_directory", "append"]
+        assert changes(storage, lambda: db.put(b"a", b"c")) == ["append"]
+
+
+def test_an_empty_log_is_written_on(storage: SimulatedStorage) -> None:
+    logs = numbers(storage, Kind.LOG)
+    with lsm.DB(PATH, storage=storage) as db:
+        db.put(b"other", b"value", sync=True)
+        assert numbers(storage, Kind.LOG) == logs
+    for after in (storage.kill(), storage.crash(), storage.crash(random.Random(1))):
+        with lsm.DB(PATH, storage=after) as db:
+            assert list(db) == [(b"key", b"value"), (b"other", b"value")]
+            assert numbers(after, Kind.LOG) > logs
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["000090.log", "000091.ldb", "000092.dbtmp", "MANIFEST-000001", "000001.log"],
+)
+def test_what_is_obsolete_is_removed_behind_a_new_manifest(
+    left: str, storage: SimulatedStorage
+) -> None:
+    (before,) = numbers(storage, Kind.MANIFEST)
+    storage.create(f"{PATH}/{left}").close()
+    done = changes(storage, lambda: lsm.DB(PATH, storage=storage).close())
+    assert left not in storage.list(PATH)
+    (after,) = numbers(storage, Kind.MANIFEST)
+    assert after > before
+    assert "remove" not in done[: len(done) - done[::-1].index("sync_directory")]
+
+
+@pytest.mark.parametrize("data", [b"\0", b"\0" * 40000, b"torn"])
+def test_a_log_that_has_any_bytes_is_not_written_on(data: bytes, storage: SimulatedStorage) -> None:
+    (number,) = numbers(storage, Kind.LOG)
+    file = storage.create(f"{PATH}/{filenames.log_name(number)}")
+    file.append(data)
+    file.close()
+    with lsm.DB(PATH, storage=storage) as db:
+        assert numbers(storage, Kind.LOG) != [number]
+        db.put(b"a", b"b")
+    with lsm.DB(PATH, storage=storage) as db:
+        assert list(db) == [(b"a", b"b"), (b"key", b"value")]
+
+
+def test_a_manifest_that_tells_of_much_that_is_gone_is_begun_anew(
+    storage: SimulatedStorage,
+) -> None:
+    with lsm.DB(PATH, storage=storage) as db:
+        for number in range(60):
+            db.put(b"key", b"%d" % number)
+            db.flush()
+        db.compact_range()
+    (before,) = numbers(storage, Kind.MANIFEST)
+    lsm.DB(PATH, storage=storage).close()
+    (after,) = numbers(storage, Kind.MANIFEST)
+    assert after > before
+    lsm.DB(PATH, storage=storage).close()
+    assert numbers(storage, Kind.MANIFEST) == [after]
