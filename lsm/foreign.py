@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 
 from lsm.disk import filenames
 from lsm.disk.edit import Edit
-from lsm.disk.filenames import Kind
+from lsm.disk.filenames import Files, Kind
 from lsm.disk.footer import FOOTER_BYTES, MAGIC, Footer
 from lsm.disk.log import LogReader
 from lsm.disk.rocksdb_manifest import rocksdb_tag
@@ -76,22 +76,34 @@ class Owner:
         )
 
 
-def check(storage: Storage, directory: str) -> dict[bytes, Edit]:
-    """ForeignDatabaseError if the directory belongs to another store.
-
-    Else the edits that it took to find out, each by the manifest record that it was decoded from.
+def check(storage: Storage, directory: str) -> Sighting:
+    """What was seen of the directory; ForeignDatabaseError if it belongs to another store.
 
     A file that cannot be read is no sign of anybody; who needs it reports the error.
     """
     try:
-        names = storage.list(directory)
+        names = frozenset(storage.list(directory))
     except IOError:
-        return {}
-    found = _Directory(storage, directory, {name: filenames.parse(name) for name in names})
-    owner = next(found.owners(), None)
+        names = frozenset()
+    seen = Sighting(names, filenames.database_files(names))
+    owner = next(_Directory(storage, directory, seen).owners(), None)
     if owner is not None:
         raise owner.refusal(directory)
-    return found.edits
+    return seen
+
+
+@attrs.frozen
+class Sighting:
+    """What was seen of a directory before it was locked; others may have changed it since."""
+
+    names: frozenset[str]
+    files: Files
+    edits: dict[bytes, Edit] = attrs.field(factory=dict)
+    """LevelDB's edits in its manifest's first records, each by the record."""
+
+    def files_among(self, names: frozenset[str]) -> Files:
+        """The files of a database among the names that are there now."""
+        return self.files if names == self.names else filenames.database_files(names)
 
 
 @attrs.frozen
@@ -100,10 +112,7 @@ class _Directory:
 
     storage: Storage
     directory: str
-    names: Mapping[str, tuple[Kind, int] | None]
-    """The names in it, each with what it is in a database of LevelDB's form."""
-    edits: dict[bytes, Edit] = attrs.field(factory=dict)
-    """LevelDB's edits in the manifest's records that were looked at."""
+    seen: Sighting
 
     def owners(self) -> Iterator[Owner]:
         """Each sign of another store, the cheapest to look for first."""
@@ -115,7 +124,8 @@ class _Directory:
 
     def by_names(self) -> Iterator[Owner]:
         """Files that RocksDB, Pebble and Badger have beside their tables."""
-        for name in [name for name, parsed in self.names.items() if parsed is None]:
+        names, files = self.seen.names, self.seen.files
+        for name in sorted(names.difference(files)):
             if _MARKER.fullmatch(name):
                 yield Owner(_PEBBLE, name, "a marker of its format or manifest")
             elif _OPTIONS.fullmatch(name):
@@ -127,7 +137,7 @@ class _Directory:
                 name == "MANIFEST" and self._part(name, 0, 4) == b"Bdgr"
             ):
                 yield Owner(_BADGER, name, "which nobody else has")
-        is_ours = any(name.startswith("lsm-") for name in self.names)
+        is_ours = any(name.startswith("lsm-") for name in names)
         if not is_ours and _UUID.fullmatch(self._part("IDENTITY", 0, 64)):
             yield Owner(_ROCKSDB, "IDENTITY", "the number of a database")
 
@@ -140,7 +150,7 @@ class _Directory:
             reader = LogReader(self._part(name, 0, _MANIFEST_LOOKED_AT), name)
             for record in reader.records_until_loss():
                 try:
-                    self.edits[record] = Edit.decode(record, LEVELS)
+                    self.seen.edits[record] = Edit.decode(record, LEVELS)
                 except CorruptionError:
                     if (tag := rocksdb_tag(record)) is not None:
                         yield Owner(_ROCKSDB, name, f"a manifest with its tag {tag}")
@@ -158,15 +168,14 @@ class _Directory:
     def is_like_leveldbs(self) -> bool:
         """Whether any file is one that only a database of LevelDB's form has."""
         kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
-        return any(
-            name.startswith("lsm-") if parsed is None else parsed[0] in kinds
-            for name, parsed in self.names.items()
+        return any(kind in kinds for kind, _ in self.seen.files.values()) or any(
+            name.startswith("lsm-") for name in self.seen.names
         )
 
     def by_signatures(self) -> Iterator[Owner]:
         """Files of stores whose formats have nothing in common with LevelDB's."""
         for signature in _SIGNATURES:
-            for name in self.names:
+            for name in sorted(self.seen.names):
                 if signature.name.fullmatch(name) and self._has(name, signature):
                     yield Owner(signature.store, name, signature.what)
 
@@ -184,15 +193,15 @@ class _Directory:
     def _numbered(self, kind: Kind, suffix: str) -> list[str]:
         """The names of this kind, the highest number last."""
         found = [
-            (parsed[1], name)
-            for name, parsed in self.names.items()
-            if parsed is not None and parsed[0] is kind and name.endswith(suffix)
+            (number, name)
+            for name, (each, number) in self.seen.files.items()
+            if each is kind and name.endswith(suffix)
         ]
         return [name for _, name in sorted(found)]
 
     def _part(self, name: str, start: int, end: int | None) -> bytes:
         """Some of a file's bytes, or none where they cannot be read."""
-        if name not in self.names or start == end:
+        if name not in self.seen.names or start == end:
             return b""
         try:
             mapped = self.storage.map(f"{self.directory}/{name}")

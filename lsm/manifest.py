@@ -41,12 +41,16 @@ _MOST_TOLD = 2
 _MOST_TOLD_IN_ANY_CASE = 32
 
 
-@attrs.frozen
-class _Live:
-    """A live table, and the offset of the manifest record that added it."""
+@attrs.define
+class _Replayed:
+    """What the records of a manifest have told so far."""
 
-    table: PlacedTable
-    at: int
+    live: dict[int, PlacedTable] = attrs.field(factory=dict)
+    added_at: dict[int, int] = attrs.field(factory=dict)
+    """The offset of the record that added a table, by the table's number."""
+    numbers: dict[str, int] = attrs.field(factory=dict)
+    told: int = 0
+    """How many tables were added and deleted."""
 
 
 class Manifest:
@@ -102,14 +106,12 @@ class Manifest:
                 f"{path}: CURRENT names this manifest, and it is missing; {_ADVICE}"
             )
         reader = LogReader(self._storage.read(path), path)
-        live: dict[int, _Live] = {}
-        seen, told = Edit(), 0
+        replayed = _Replayed()
         for record in reader.records_until_loss():
             try:
                 edit = decoded.get(record) or Edit.decode(record, LEVELS)
                 check_comparator(path, self._comparator, edit.comparator)
-                self._replay(edit, reader.valid_start, live, seen)
-                told += len(edit.added) + len(edit.deleted)
+                self._replay(edit, reader.valid_start, replayed)
             except CorruptionError as error:
                 raise _damaged(path, reader.valid_start, error) from error
         if reader.losses:
@@ -117,18 +119,19 @@ class Manifest:
             raise CorruptionError(
                 f"{path}: damaged at byte {loss.offset}: {loss.reason}; {_ADVICE}"
             )
-        self._take(path, seen)
+        self._take(path, replayed.numbers)
+        live = replayed.live
         self.number = _number_of(name)
-        self.is_compact = told <= _MOST_TOLD * len(live) + _MOST_TOLD_IN_ANY_CASE
+        self.is_compact = replayed.told <= _MOST_TOLD * len(live) + _MOST_TOLD_IN_ANY_CASE
         levels: list[list[PlacedTable]] = [[] for _ in range(LEVELS)]
         self.reserve(max(live, default=0))
-        for each in live.values():
-            levels[each.table.level].append(each.table)
+        for table in live.values():
+            levels[table.level].append(table)
         version = Version(levels)
         try:
             version.check_order()
         except OverlapError as error:
-            at = max(live[table.number].at for table in error.tables)
+            at = max(replayed.added_at[table.number] for table in error.tables)
             raise _damaged(path, at, error) from error
         self._install(version)
 
@@ -275,38 +278,39 @@ class Manifest:
             )
         return name
 
-    def _replay(self, edit: Edit, at: int, live: dict[int, _Live], seen: Edit) -> None:
+    def _replay(self, edit: Edit, at: int, replayed: _Replayed) -> None:
         """Apply the edit of the record at this offset to what was replayed so far."""
         for name, highest in _HIGHEST.items():
             number = getattr(edit, name)
             if number is not None:
                 _check_number(name.replace("_", " "), number, highest)
-                setattr(seen, name, number)
+                replayed.numbers[name] = number
         self.compact_pointers.update(edit.compact_pointers)
+        live = replayed.live
         for level, number in edit.deleted:
-            if number in live and live[number].table.level == level:
+            if number in live and live[number].level == level:
                 del live[number]
         for new in edit.added:
-            _check_number("number of a table", new.number, filenames.LAST_NUMBER)
-            if new.number in live:
+            number = new.number
+            _check_number("number of a table", number, filenames.LAST_NUMBER)
+            if number in live:
                 raise CorruptionError(
-                    f"table {new.number} is added to level {new.level}, and is part of level "
-                    f"{live[new.number].table.level} already"
+                    f"table {number} is added to level {new.level}, and is part of level "
+                    f"{live[number].level} already"
                 )
-            live[new.number] = _Live(self._placed(new, TableFile(new.number, new.size)), at)
+            live[number] = self._placed(new, TableFile(number, new.size))
+            replayed.added_at[number] = at
+        replayed.told += len(edit.added) + len(edit.deleted)
 
-    def _take(self, path: str, seen: Edit) -> None:
+    def _take(self, path: str, numbers: Mapping[str, int]) -> None:
         for name in ("log_number", "next_file_number", "last_sequence"):
-            if getattr(seen, name) is None:
+            if name not in numbers:
                 words = name.replace("_", " ")
                 raise CorruptionError(f"{path}: no record has the {words}; {_ADVICE}")
-        assert seen.log_number is not None
-        assert seen.next_file_number is not None
-        assert seen.last_sequence is not None
-        self.log_number = seen.log_number
-        self.previous_log_number = seen.previous_log_number or 0
-        self.next_file_number = seen.next_file_number
-        self.last_sequence = seen.last_sequence
+        self.log_number = numbers["log_number"]
+        self.previous_log_number = numbers.get("previous_log_number", 0)
+        self.next_file_number = numbers["next_file_number"]
+        self.last_sequence = numbers["last_sequence"]
         for number in (self.log_number, self.previous_log_number):
             self.reserve(number)
 

@@ -75,7 +75,7 @@ def open_store(
         raise ValueError("a database opened with read_only=True cannot be created: leave out one")
     storage = FileSystem() if storage is None else storage
     directory = storage.absolute(directory)
-    decoded = foreign.check(storage, directory)
+    seen = foreign.check(storage, directory)
     options = options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
         if create:
@@ -96,7 +96,7 @@ def open_store(
             _save_options(storage, directory, options, attempt)
         store = Store(storage, directory, options, policies, comparator, lock, read_only)
         attempt.on_failure(store.close_in_this_thread)
-        store.recover(attempt.names, decoded)
+        store.recover(seen.files_among(attempt.names), seen.edits)
         watch_for_forks(store)
         attempt.keep_lock()
         return store
@@ -143,12 +143,12 @@ def _check_vacant(directory: str, names: Iterable[str], create: bool) -> None:
 def _save_options(storage: Storage, directory: str, options: Options, attempt: Attempt) -> None:
     """Save the options in the directory, before the first table that uses them."""
     path = f"{directory}/{OPTIONS_NAME}"
-    text = options.to_toml().encode()
-    before = storage.read(path) if storage.exists(path) else None
-    if before is not None and before != text:
+    before = storage.read(path) if OPTIONS_NAME in attempt.names else None
+    if before is not None:
+        if engine_options.is_text_of(before, options):
+            return
         attempt.on_failure(lambda: storage.replace(path, before, f"{path}.dbtmp"))
-    if before != text:
-        storage.replace(path, text, f"{path}.dbtmp")
+    storage.replace(path, options.to_toml().encode(), f"{path}.dbtmp")
 
 
 def seed_of(storage: Storage, directory: str) -> int:

@@ -147,13 +147,17 @@ def _check_filters(_options: object, _field: object, filters: Any) -> None:
             f"filters is for {len(filters)} levels, and a database has {LEVELS}: "
             f"make it with levels={LEVELS}"
         )
-    for policy in filters:
-        check_can_be_opened_again(policy)
+    for cls in dict.fromkeys(map(type, filters)):
+        _check_leads_back(cls)
 
 
 def check_can_be_opened_again(policy: FilterPolicy) -> None:
     """ValueError unless the policy's name leads back to its class: tables keep only the name."""
-    cls = registry.check_class(type(policy))
+    _check_leads_back(type(policy))
+
+
+def _check_leads_back(of: type[FilterPolicy]) -> None:
+    cls = registry.check_class(of)
     known, reason = None, None
     try:
         known = registry.lookup(cls.name)
@@ -256,11 +260,11 @@ def from_document(
     section = Section.top(document, "engine", source)
     section.check_keys(KEYS, "here")
     try:
-        options = Options(**section.entries)
+        options = Options(**section.entries, filters=selected)
     except (TypeError, ValueError) as error:
         raise section.error(str(error)) from error
     # Outside of that: what is wrong with a caller's filters stands in no file.
-    return attrs.evolve(options, filters=selected if filters is None else filters)
+    return options if filters is None else attrs.evolve(options, filters=filters)
 
 
 def from_kept(data: bytes, source: str, filters: LevelPolicies | None = None) -> Options:
@@ -269,10 +273,37 @@ def from_kept(data: bytes, source: str, filters: LevelPolicies | None = None) ->
     ``filters`` stands in for its ``[filters]``, whatever these say: the policy they name may have
     been uninstalled since.
     """
+    known = _KNOWN.get(data)
+    if known is not None and filters is None and _are_still_found(known.filters):
+        return known
     try:
-        return from_document(parsed(data, source), source, filters)
+        options = from_document(parsed(data, source), source, filters)
     except PolicyConfigError as error:
         raise PolicyConfigError(f"{error}; {_KEPT_ADVICE}") from error
+    if options.to_toml().encode() == data:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[data] = options
+    return options
+
+
+def is_text_of(data: bytes, options: Options) -> bool:
+    """Whether this is what :meth:`Options.to_toml` writes for these options."""
+    return _KNOWN.get(data) is options or options.to_toml().encode() == data
+
+
+# Parsing TOML takes longer than recovering a database with an empty log, and a program opens many
+# that keep the same options. Each text is the one that its options are written with.
+_KNOWN: dict[bytes, Options] = {}
+_MOST_KNOWN = 16
+
+
+def _are_still_found(filters: LevelPolicies) -> bool:
+    """Whether the names of these policies still lead to their classes."""
+    try:
+        return all(registry.lookup(cls.name) is cls for cls in {type(each) for each in filters})
+    except FilterError:
+        return False
 
 
 _FILTER_KEYWORDS = ("filter_policy", "filter_layout", "bloom_filter_bits")
@@ -307,7 +338,9 @@ def effective(
     if filters is not None:
         given_values["filters"] = filters
     base = load(config) if config is not None else kept(filters)
-    return attrs.evolve(Options() if base is None else base, **given_values)
+    if base is None:
+        return Options(**given_values)
+    return attrs.evolve(base, **given_values) if given_values else base
 
 
 def _is_given(name: str, value: object) -> bool:

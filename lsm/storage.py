@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import errno
+import functools
 import io
 import mmap
 import os
@@ -400,6 +401,7 @@ def _sync(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
+@functools.cache
 def _write_keeping_the_gil() -> Callable[[int, Data, int], int]:
     """os.pwrite for short data: it keeps the GIL, and a thread that is busy cannot take it.
 

@@ -11,12 +11,11 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lsm import kernels, recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
-from lsm.disk import filenames
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import Error, ReadOnlyError
@@ -98,13 +97,12 @@ class Store(Readable):
 
     # -- Opening and closing ---------------------------------------------------------------
 
-    def recover(self, names: Iterable[str], decoded: Mapping[bytes, Edit]) -> None:
+    def recover(self, files: Files, decoded: Mapping[bytes, Edit]) -> None:
         """Recover manifest and logs, and get ready to write unless opened for reading.
 
-        ``names`` are those in the directory. ``decoded`` are edits that are known already, by the
+        ``files`` are those in the directory. ``decoded`` are edits that are known already, by the
         records of the manifest.
         """
-        files = filenames.database_files(names)
         self.manifest.recover(decoded)
         recovery.check_tables(self.directory, files, self.manifest)
         edit = Edit()

@@ -59,7 +59,9 @@ class LevelPolicies:
 
     def with_seed(self, seed: int) -> Self:
         """The same selection, its policies creating filters under this seed."""
-        return attrs.evolve(self, choices=tuple(_seeded(each, seed) for each in self.choices))
+        shared = {id(each): each for each in self.choices}
+        seeded = {key: _seeded(each, seed) for key, each in shared.items()}
+        return attrs.evolve(self, choices=tuple(seeded[id(each)] for each in self.choices))
 
     def to_toml(self) -> str:
         """The selection as a configuration that :func:`load` reads back as an equal one."""

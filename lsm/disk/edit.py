@@ -20,7 +20,7 @@ _NEW_FILE = 7
 _PREVIOUS_LOG_NUMBER = 9
 
 
-@attrs.frozen
+@attrs.define
 class NewFile:
     """A table that joins a level, with its bounds as internal keys."""
 
@@ -77,7 +77,7 @@ class Edit:
         edit = cls()
         while fields.remaining:
             tag = fields.varint32("tag")
-            if tag == _NEW_FILE:  # first, as nearly all of them are
+            if tag == _NEW_FILE:
                 edit.added.append(
                     NewFile(
                         _level(fields, levels),
@@ -87,6 +87,7 @@ class Edit:
                         _internal_key(fields, "largest key"),
                     )
                 )
+                fields.at = _add_usual_tables(record, fields.at, levels, edit.added)
             elif tag == _COMPARATOR:
                 edit.comparator = fields.slice("comparator's name").decode("utf-8", _ANY_BYTES)
             elif tag == _LOG_NUMBER:
@@ -108,6 +109,49 @@ class Edit:
                     "was the database written by RocksDB or by a later release?"
                 )
         return edit
+
+
+def _add_usual_tables(record: bytes, at: int, levels: int, added: list[NewFile]) -> int:
+    """Add the new tables from a byte on, as far as they have usual forms; where the rest begins.
+
+    A record of many tables is what opening spends its time on. With numbers below 2**56 and bounds
+    below 128 bytes a table needs no checks but these. Any other one is left to who says what is
+    wrong with it.
+    """
+    end = len(record)
+    try:
+        while at < end and record[at] == _NEW_FILE:
+            level = record[at + 1]
+            number, place = _short_varint(record, at + 2)
+            size, place = _short_varint(record, place)
+            keys = place + 1
+            middle = keys + record[place]
+            last = middle + 1 + record[middle]
+            smallest, largest = record[keys:middle], record[middle + 1 : last]
+            fits = last <= end and 8 <= middle - keys < 128 and 8 <= last - middle - 1 < 128
+            if not (fits and level < levels < 128):
+                break
+            added.append(NewFile(level, number, size, smallest, largest))
+            at = last
+    except IndexError:  # behind the end
+        pass
+    return at
+
+
+def _short_varint(data: bytes, at: int) -> tuple[int, int]:
+    """A varint of up to eight bytes, and where it ends; IndexError where there is none."""
+    value = data[at]
+    at += 1
+    if value < 128:
+        return value, at
+    value -= 128
+    for shift in (7, 14, 21, 28, 35, 42, 49):
+        byte = data[at]
+        at += 1
+        if byte < 128:
+            return value + (byte << shift), at
+        value += (byte - 128) << shift
+    raise IndexError
 
 
 def _level(fields: Fields, levels: int) -> int:

@@ -392,8 +392,8 @@ def test_what_cannot_be_looked_into_is_left_to_who_needs_it(tmp_path: Path) -> N
     ours(path)
     (path / "CURRENT").unlink()
     (path / "CURRENT").mkdir()
-    assert foreign.check(FileSystem(), str(path))
-    assert foreign.check(FileSystem(), str(path / "not there")) == {}
+    assert foreign.check(FileSystem(), str(path)).edits
+    assert not foreign.check(FileSystem(), str(path / "not there")).names
 
 
 # ---- Manifests that somebody has tampered with -------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsm.disk import edit as edit_module
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import PUT, pack, rank_of, unpack
 from lsm.disk.log import LogReader
@@ -60,6 +61,26 @@ def test_any_bytes_are_an_edit_or_refused(record: bytes) -> None:
     except CorruptionError:
         return
     assert Edit.decode(edit.encode(), LEVELS) == edit
+
+
+@examples(300)
+@given(st.lists(EDITS, min_size=1, max_size=3), st.data())
+def test_usual_tables_are_read_as_all_others_are(edits: list[Edit], data: st.DataObject) -> None:
+    record = bytearray().join(edit.encode() for edit in edits)
+    for _ in range(data.draw(st.integers(0, 3)) if record else 0):
+        record[data.draw(st.integers(0, len(record) - 1))] = data.draw(st.integers(0, 255))
+    with pytest.MonkeyPatch.context() as patch:
+        found = outcome(bytes(record))
+        patch.setattr(edit_module, "_add_usual_tables", lambda record, at, *_: at)
+        assert outcome(bytes(record)) == found
+
+
+def outcome(record: bytes) -> Edit | str:
+    """The edit in a record, or the words in which it is refused."""
+    try:
+        return Edit.decode(record, LEVELS)
+    except CorruptionError as error:
+        return str(error)
 
 
 def test_the_bytes_are_leveldbs() -> None:
