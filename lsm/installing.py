@@ -125,12 +125,12 @@ class Installer:
             self._store.manifest.close()
 
     def _is_obsolete(self, kind: Kind, number: int, live: set[int]) -> bool:
+        if kind is Kind.TABLE or kind is Kind.TEMPORARY:
+            return number not in live
         manifest = self._store.manifest
         if kind is Kind.LOG:
             return number < manifest.log_number and number != manifest.previous_log_number
-        if kind is Kind.MANIFEST:
-            return number < manifest.number
-        return kind in (Kind.TABLE, Kind.TEMPORARY) and number not in live
+        return kind is Kind.MANIFEST and number < manifest.number
 
     def _remove(self, name: str) -> None:
         try:

@@ -15,7 +15,7 @@ import io
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol, Self
 
 import attrs
@@ -187,15 +187,22 @@ def failed(error: OSError, what: str, path: str, new: str | None = None) -> IOEr
     return IOError(error.errno, message, path, None, new)
 
 
-@contextlib.contextmanager
-def trying(what: str, path: str, new: str | None = None) -> Iterator[None]:
+class trying:  # noqa: N801 - it reads as a word, and a generator takes five times as long
     """Turn the system's errors into those of ``failed``, which say what was tried."""
-    try:
-        yield
-    except IOError:
-        raise
-    except OSError as error:
-        raise failed(error, what, path, new) from error
+
+    __slots__ = ("_new", "_path", "_what")
+
+    def __init__(self, what: str, path: str, new: str | None = None):
+        self._what = what
+        self._path = path
+        self._new = new
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, IOError):
+            raise failed(error, self._what, self._path, self._new) from error
 
 
 class FileSystem(Storage):

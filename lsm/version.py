@@ -41,13 +41,12 @@ class PlacedTable:
 
         CorruptionError if the largest precedes the smallest.
         """
-        (low, first_rank), (high, last_rank) = unpack(smallest), unpack(largest)
-        if comparator.wrap is not None:
-            low, high = comparator.wrap(low), comparator.wrap(high)
-        placed = cls(
-            level, file, smallest, largest, low, high, (low, first_rank), (high, last_rank)
-        )
-        if placed.last < placed.first:
+        first, last = unpack(smallest), unpack(largest)
+        wrap: Any = comparator.wrap
+        if wrap is not None:
+            first, last = (wrap(first[0]), first[1]), (wrap(last[0]), last[1])
+        placed = cls(level, file, smallest, largest, first[0], last[0], first, last)
+        if last < first:
             raise CorruptionError(
                 f"table {file.number} of level {level} would begin at {_shown(smallest)} and end "
                 f"before, at {_shown(largest)}"

@@ -73,15 +73,14 @@ def temporary_name(number: int) -> str:
 
 def parse(name: str) -> tuple[Kind, int] | None:
     """The kind of a file and its number, or 0; None for a name that no file of a database has."""
-    if name in _FIXED:
-        return _FIXED[name], 0
-    if name.startswith(_MANIFEST):
-        kind, digits = Kind.MANIFEST, name[len(_MANIFEST) :]
-    else:
-        digits, _, suffix = name.rpartition(".")
-        if suffix not in _BY_SUFFIX:
+    digits, _, suffix = name.rpartition(".")
+    kind = _BY_SUFFIX.get(suffix)
+    if kind is None:
+        if name in _FIXED:
+            return _FIXED[name], 0
+        if not name.startswith(_MANIFEST):
             return None
-        kind = _BY_SUFFIX[suffix]
+        kind, digits = Kind.MANIFEST, name[len(_MANIFEST) :]
     if not (digits.isdigit() and digits.isascii()):
         return None
     if len(digits) > _MOST_DIGITS and len(digits := digits.lstrip("0")) > _MOST_DIGITS:

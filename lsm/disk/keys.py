@@ -48,12 +48,12 @@ def pack(key: bytes, rank: int) -> bytes:
 
 def unpack(internal: bytes) -> tuple[bytes, int]:
     """The user key and the rank; CorruptionError for what is no internal key."""
-    if len(internal) < VERSION_BYTES:
+    end = len(internal) - VERSION_BYTES
+    if end < 0:
         raise CorruptionError(
             f"an internal key has {len(internal)} bytes, and its version alone takes 8"
         )
-    (version,) = VERSION.unpack_from(internal, len(internal) - VERSION_BYTES)
-    return internal[:-VERSION_BYTES], -version
+    return internal[:end], -VERSION.unpack_from(internal, end)[0]
 
 
 def shared_prefix(one: bytes, other: bytes) -> int:
