@@ -125,7 +125,7 @@ class _Directory:
     def by_names(self) -> Iterator[Owner]:
         """Files that RocksDB, Pebble and Badger have beside their tables."""
         names, files = self.seen.names, self.seen.files
-        for name in sorted(names.difference(files)):
+        for name in sorted(names.difference(*files.values())):
             if _MARKER.fullmatch(name):
                 yield Owner(_PEBBLE, name, "a marker of its format or manifest")
             elif _OPTIONS.fullmatch(name):
@@ -168,7 +168,7 @@ class _Directory:
     def is_like_leveldbs(self) -> bool:
         """Whether any file is one that only a database of LevelDB's form has."""
         kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
-        return any(kind in kinds for kind, _ in self.seen.files.values()) or any(
+        return any(self.seen.files[kind] for kind in kinds) or any(
             name.startswith("lsm-") for name in self.seen.names
         )
 
@@ -192,12 +192,9 @@ class _Directory:
 
     def _numbered(self, kind: Kind, suffix: str) -> list[str]:
         """The names of this kind, the highest number last."""
-        found = [
-            (number, name)
-            for name, (each, number) in self.seen.files.items()
-            if each is kind and name.endswith(suffix)
-        ]
-        return [name for _, name in sorted(found)]
+        numbers = self.seen.files[kind]
+        names = (name for name in numbers if name.endswith(suffix))
+        return sorted(names, key=lambda name: (numbers[name], name))
 
     def _part(self, name: str, start: int, end: int | None) -> bytes:
         """Some of a file's bytes, or none where they cannot be read."""

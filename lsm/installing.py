@@ -106,31 +106,35 @@ class Installer:
                 return
             for name in self.obsolete(files):
                 self._remove(name)
-                kind, number = files[name]
-                if kind is Kind.TABLE:
-                    store.tables.drop(number)
+                if name in files[Kind.TABLE]:
+                    store.tables.drop(files[Kind.TABLE][name])
 
     def obsolete(self, files: Files) -> list[str]:
         """The names of those files that no version, no reader and no thread needs any more."""
         # After the list: a table in it that is being written is among the pending ones, and
         # none can become live as long as nobody else has the lock.
-        live = self._store.manifest.live_files() | set(self._pending.copy())
-        return [
-            name for name, (kind, number) in files.items() if self._is_obsolete(kind, number, live)
+        manifest = self._store.manifest
+        live = manifest.live_files() | set(self._pending.copy())
+        obsolete = [
+            name
+            for kind in (Kind.TABLE, Kind.TEMPORARY)
+            for name, number in files[kind].items()
+            if number not in live
         ]
+        obsolete += [
+            name
+            for name, number in files[Kind.LOG].items()
+            if number < manifest.log_number and number != manifest.previous_log_number
+        ]
+        obsolete += [
+            name for name, number in files[Kind.MANIFEST].items() if number < manifest.number
+        ]
+        return sorted(obsolete)
 
     def close(self) -> None:
         """Close the manifest, once no other thread is writing to it."""
         with self._lock:
             self._store.manifest.close()
-
-    def _is_obsolete(self, kind: Kind, number: int, live: set[int]) -> bool:
-        if kind is Kind.TABLE or kind is Kind.TEMPORARY:
-            return number not in live
-        manifest = self._store.manifest
-        if kind is Kind.LOG:
-            return number < manifest.log_number and number != manifest.previous_log_number
-        return kind is Kind.MANIFEST and number < manifest.number
 
     def _remove(self, name: str) -> None:
         try:

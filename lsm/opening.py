@@ -130,8 +130,8 @@ def options_of(
 
 def _check_vacant(directory: str, names: Iterable[str], create: bool) -> None:
     """NotADatabaseError unless a new database may be created in a directory without CURRENT."""
-    kinds = {kind for kind, _ in filenames.database_files(names).values()}
-    if kinds & {Kind.TABLE, Kind.LOG}:  # which a new database would remove as obsolete
+    files = filenames.database_files(names)
+    if files[Kind.TABLE] or files[Kind.LOG]:  # which a new database would remove as obsolete
         raise NotADatabaseError(
             f"{directory}: has tables or logs of a database whose {filenames.CURRENT} does not "
             "exist: lsm.repair_db() makes a database of them again, create_if_missing does not"

@@ -53,10 +53,10 @@ class Replayed:
 
 def check_tables(directory: str, files: Files, manifest: Manifest) -> None:
     """Refuse a database whose manifest names tables that are not there."""
-    there = {number for kind, number in files.values() if kind is Kind.TABLE}
-    missing = sorted({table.number for table in manifest.current.tables()} - there)
+    missing = {table.number for table in manifest.current.tables()}
+    missing.difference_update(files[Kind.TABLE].values())
     if missing:
-        first = f"{directory}/{filenames.table_name(missing[0])}"
+        first = f"{directory}/{filenames.table_name(min(missing))}"
         raise CorruptionError(
             f"{first}: this table is missing"
             + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
@@ -123,10 +123,10 @@ def _batches(
 
 def _log_numbers(directory: str, files: Files, manifest: Manifest) -> list[int]:
     """The logs to replay, the oldest first; no number in use is given to a file to come."""
-    highest = max(files, key=lambda name: files[name][1], default=None)
-    if highest is not None:
-        number = files[highest][1]
+    for names in files.values():
+        number = max(names.values(), default=0)
         if number > filenames.LAST_NUMBER:
+            highest = max(names, key=names.__getitem__)
             raise CorruptionError(
                 f"{directory}/{highest}: its number leaves too few for files to come, the highest "
                 f"allowed is {filenames.LAST_NUMBER}; move it elsewhere if it is none of this "
@@ -135,7 +135,6 @@ def _log_numbers(directory: str, files: Files, manifest: Manifest) -> list[int]:
         manifest.reserve(number)
     return sorted(
         number
-        for kind, number in files.values()
-        if kind is Kind.LOG
-        and (number >= manifest.log_number or number == manifest.previous_log_number)
+        for number in files[Kind.LOG].values()
+        if number >= manifest.log_number or number == manifest.previous_log_number
     )

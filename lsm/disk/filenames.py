@@ -26,9 +26,11 @@ class Kind(enum.Enum):
     INFO_LOG = "info log"
     TEMPORARY = "file being written"
 
+    __hash__ = object.__hash__  # that of Enum is written in Python
 
-Files: TypeAlias = Mapping[str, tuple[Kind, int]]
-"""The files of a database in a directory: the kind and number of each by its name."""
+
+Files: TypeAlias = Mapping[Kind, Mapping[str, int]]
+"""The files of a database in a directory: of each kind the names, and the number in each."""
 
 _FIXED = {
     CURRENT: Kind.CURRENT,
@@ -91,4 +93,9 @@ def parse(name: str) -> tuple[Kind, int] | None:
 
 def database_files(names: Iterable[str]) -> Files:
     """Those of these names that a file of a database can have."""
-    return {name: parsed for name in names if (parsed := parse(name)) is not None}
+    files: dict[Kind, dict[str, int]] = {kind: {} for kind in Kind}
+    for name in names:
+        parsed = parse(name)
+        if parsed is not None:
+            files[parsed[0]][name] = parsed[1]
+    return files

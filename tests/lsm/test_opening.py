@@ -30,8 +30,7 @@ def files(storage: SimulatedStorage) -> dict[str, bytes]:
 
 
 def numbers(storage: SimulatedStorage, kind: Kind) -> list[int]:
-    found = filenames.database_files(storage.list(PATH)).values()
-    return sorted(number for each, number in found if each is kind)
+    return sorted(filenames.database_files(storage.list(PATH))[kind].values())
 
 
 def changes(storage: SimulatedStorage, action: Callable[[], object]) -> list[str]:

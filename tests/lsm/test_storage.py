@@ -24,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsm import locks
+from lsm import storage as storage_module
 from lsm.errors import IOError, LockedError
 from lsm.storage import BUFFER_BYTES, FileSystem, Placed, Storage, WritableFile
 from tests.effort import examples
@@ -628,6 +629,13 @@ class FakeLibrary:
 
 
 class TestWritingThroughC:
+    @pytest.fixture(autouse=True)
+    def library_is_looked_for(self) -> Iterator[None]:
+        """Anew for each of these tests, and for whoever comes after them."""
+        storage_module._write_keeping_the_gil.cache_clear()
+        yield
+        storage_module._write_keeping_the_gil.cache_clear()
+
     def test_short_and_interrupted_writes_go_on(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
