@@ -212,7 +212,7 @@ def _identity(file: str | int) -> Identity | None:
 
 
 def _opened(path: str, shared: bool) -> _File:
-    spared = _SPARED.pop((_identity(path), shared), None)
+    spared = _SPARED.pop((_identity(path), shared), None) if _SPARED else None
     return _File(path, "rb" if shared else "ab+") if spared is None else spared
 
 

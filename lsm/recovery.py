@@ -87,6 +87,8 @@ def replay(
         replayed.logs.append(number)
         path = f"{directory}/{filenames.log_name(number)}"
         data = storage.read(path)
+        if not data:
+            continue
         replayed.log_bytes += len(data)
         reader = LogReader(data, path)
         for sequence, operations in _batches(reader, path, replayed):

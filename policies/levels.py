@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str], levels: int = 7) -> LevelPolicies:
 
 def _seeded(choice: Choice, seed: int) -> Choice:
     try:
-        return attrs.evolve(choice, policy=choice.policy.with_seed(seed))
+        return Choice(choice.policy.with_seed(seed), choice.layout)
     except (TypeError, ValueError):  # a seed that is none
         raise
     except BaseException as error:
