@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
 import lsm
+import policies
+from lsm import opening
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
+from lsm.storage import Lock
+from policies import FilterPolicy
+from policies.registry import _REGISTRY
 from tests.lsm.history import PATH
 from tests.lsm.simulated import MUTATIONS, SimulatedStorage
 
@@ -23,6 +30,26 @@ def storage() -> SimulatedStorage:
         db.flush()
     lsm.DB(PATH, storage=storage).close()
     return storage
+
+
+class Beaten(SimulatedStorage):
+    """One in which somebody else comes first, before the lock is taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: Callable[[], None] | None = None
+
+    def lock(self, path: str, *, shared: bool = False) -> Lock:
+        first, self.first = self.first, None
+        if first is not None:
+            first()
+        return super().lock(path, shared=shared)
+
+
+def in_a_thread(action: Callable[[], None]) -> None:
+    thread = threading.Thread(target=action)
+    thread.start()
+    thread.join()
 
 
 def files(storage: SimulatedStorage) -> dict[str, bytes]:
@@ -120,3 +147,57 @@ def test_a_manifest_that_tells_of_much_that_is_gone_is_begun_anew(
     assert after > before
     lsm.DB(PATH, storage=storage).close()
     assert numbers(storage, Kind.MANIFEST) == [after]
+
+
+def test_what_others_did_before_the_lock_was_taken_is_found() -> None:
+    storage = Beaten()
+    lsm.DB(PATH, create_if_missing=True, storage=storage).close()
+
+    def others() -> None:
+        with lsm.DB(PATH, storage=storage) as db:
+            db.put(b"key", b"value")
+            db.flush()
+            db.put(b"other", b"value")
+
+    storage.first = partial(in_a_thread, others)
+    with lsm.DB(PATH, storage=storage) as db:
+        assert list(db) == [(b"key", b"value"), (b"other", b"value")]
+
+
+def test_kept_options_that_are_written_otherwise_are_written_anew(
+    storage: SimulatedStorage,
+) -> None:
+    path = f"{PATH}/lsm-options.toml"
+    kept = storage.read(path)
+    for _ in range(2):
+        file = storage.create(path)
+        file.append(kept.replace(b"block_size = 4096", b'block_size = "4 KiB"'))
+        file.close()
+        lsm.DB(PATH, storage=storage).close()
+        assert storage.read(path) == kept
+
+
+def test_kept_options_name_a_policy_by_what_its_name_means_now(
+    storage: SimulatedStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_REGISTRY, "_registered", {})
+
+    def named(tag: bytes) -> type[FilterPolicy]:
+        class Kept(FilterPolicy):
+            name = "acme.kept"
+
+            def create_filter(self, keys: Sequence[bytes]) -> bytes:
+                return tag
+
+            def key_may_match(self, key: bytes, filter: bytes) -> bool:
+                return True
+
+        return policies.register(Kept, replace=True)
+
+    for tag in (b"one", b"two"):
+        cls = named(tag)
+        if tag == b"one":
+            lsm.DB(PATH, storage=storage, filter_policy=cls()).close()
+        for _ in range(2):
+            options = opening.options_of(storage, PATH, None, {})
+            assert {type(policy) for policy in options.filters} == {cls}
