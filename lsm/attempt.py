@@ -51,8 +51,9 @@ class Attempt:
 
     def lock_exclusively(self) -> Lock:
         """Lock the directory, creating its lock file if need be; LockedError if it is locked."""
-        self._check_there()
         self._makes_lock = not self._storage.exists(self._path)
+        if self._makes_lock:
+            self._check_there()
         self._lock = self._storage.lock(self._path)
         self.names = frozenset(self._storage.list(self._directory))
         self._makes_files = True

@@ -143,10 +143,12 @@ class _Directory:
 
     def by_manifest(self) -> Iterator[Owner]:
         """Tags that LevelDB's manifests do not have, in the one in use or else the newest."""
-        name = self._part(filenames.CURRENT, 0, 64).decode("ascii", "replace").rstrip("\n")
         manifests = self._numbered(Kind.MANIFEST, "")
         if manifests:
-            name = name if name in manifests else manifests[-1]
+            name = manifests[-1]
+            if len(manifests) > 1:
+                current = self._part(filenames.CURRENT, 0, 64).decode("ascii", "replace")
+                name = current.rstrip("\n") if current.rstrip("\n") in manifests else name
             reader = LogReader(self._part(name, 0, _MANIFEST_LOOKED_AT), name)
             for record in reader.records_until_loss():
                 try:

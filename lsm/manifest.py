@@ -101,11 +101,15 @@ class Manifest:
         """
         name = self._current_name()
         path = f"{self._directory}/{name}"
-        if not self._storage.exists(path):
+        try:
+            data = self._storage.read(path)
+        except IOError as error:
+            if self._storage.exists(path):
+                raise
             raise CorruptionError(
                 f"{path}: CURRENT names this manifest, and it is missing; {_ADVICE}"
-            )
-        reader = LogReader(self._storage.read(path), path)
+            ) from error
+        reader = LogReader(data, path)
         replayed = _Replayed()
         for record in reader.records_until_loss():
             try:
@@ -174,7 +178,9 @@ class Manifest:
         try:  # before it is written, for nobody could open it again
             for new in edit.added:
                 file = known.get(new.number) or TableFile(new.number, new.size)
-                levels[new.level].append(self._placed(new, file))
+                levels[new.level].append(
+                    PlacedTable.at(new.level, file, new.smallest, new.largest, self._comparator)
+                )
             version = Version(levels)
             version.check_order()
         except CorruptionError as error:
@@ -190,7 +196,7 @@ class Manifest:
     def live_files(self) -> set[int]:
         """The numbers of the tables of every version that is current or that a reader holds."""
         versions = [reference() for reference in self._live.copy()]
-        return {table.number for version in versions if version for table in version.tables()}
+        return {table.file.number for version in versions if version for table in version.tables()}
 
     def close(self) -> None:
         """Close the file; without effect when it is closed."""
@@ -254,9 +260,6 @@ class Manifest:
         self.current = version
         return version
 
-    def _placed(self, new: NewFile, file: TableFile) -> PlacedTable:
-        return PlacedTable.at(new.level, file, new.smallest, new.largest, self._comparator)
-
     def _current_name(self) -> str:
         path = f"{self._directory}/{filenames.CURRENT}"
         try:
@@ -286,7 +289,7 @@ class Manifest:
                 _check_number(name.replace("_", " "), number, highest)
                 replayed.numbers[name] = number
         self.compact_pointers.update(edit.compact_pointers)
-        live = replayed.live
+        live, comparator = replayed.live, self._comparator
         for level, number in edit.deleted:
             if number in live and live[number].level == level:
                 del live[number]
@@ -298,7 +301,8 @@ class Manifest:
                     f"table {number} is added to level {new.level}, and is part of level "
                     f"{live[number].level} already"
                 )
-            live[number] = self._placed(new, TableFile(number, new.size))
+            file = TableFile(number, new.size)
+            live[number] = PlacedTable.at(new.level, file, new.smallest, new.largest, comparator)
             replayed.added_at[number] = at
         replayed.told += len(edit.added) + len(edit.deleted)
 

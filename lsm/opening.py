@@ -158,7 +158,7 @@ def seed_of(storage: Storage, directory: str) -> int:
     """
     path = f"{directory}/{SEED_NAME}"
     try:
-        seed = storage.read(path) if storage.exists(path) else b""
+        seed = storage.read(path)
     except IOError:
         seed = b""
     if len(seed) != _SEED_BYTES:

@@ -53,7 +53,7 @@ class Replayed:
 
 def check_tables(directory: str, files: Files, manifest: Manifest) -> None:
     """Refuse a database whose manifest names tables that are not there."""
-    missing = {table.number for table in manifest.current.tables()}
+    missing = {table.file.number for table in manifest.current.tables()}
     missing.difference_update(files[Kind.TABLE].values())
     if missing:
         first = f"{directory}/{filenames.table_name(min(missing))}"

@@ -85,10 +85,11 @@ def parse(name: str) -> tuple[Kind, int] | None:
         kind, digits = Kind.MANIFEST, name[len(_MANIFEST) :]
     if not (digits.isdigit() and digits.isascii()):
         return None
-    if len(digits) > _MOST_DIGITS and len(digits := digits.lstrip("0")) > _MOST_DIGITS:
-        return None
-    number = int(digits or "0")
-    return (kind, number) if number <= _MAX_NUMBER else None
+    if len(digits) >= _MOST_DIGITS:
+        digits = digits.lstrip("0") or "0"
+        if len(digits) > _MOST_DIGITS or int(digits) > _MAX_NUMBER:
+            return None
+    return kind, int(digits)
 
 
 def database_files(names: Iterable[str]) -> Files:
