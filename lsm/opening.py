@@ -121,9 +121,13 @@ def options_of(
 
     def kept(filters: LevelPolicies | None) -> Options | None:
         path = f"{directory}/{OPTIONS_NAME}"
-        if not storage.exists(path):
+        try:
+            data = storage.read(path)
+        except IOError:
+            if storage.exists(path):
+                raise
             return None
-        return engine_options.from_kept(storage.read(path), path, filters)
+        return engine_options.from_kept(data, path, filters)
 
     return engine_options.effective(kept=kept, config=config, given=given)
 

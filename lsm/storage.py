@@ -256,11 +256,11 @@ class FileSystem(Storage):
         return _LogFile(raw, path) if small_appends else _File(raw, path)
 
     def read(self, path: str) -> bytes:
-        with trying("read the file", path), open(path, "rb", buffering=0) as file:
+        with trying("read the file", path), io.FileIO(path) as file:
             return file.read()
 
     def map(self, path: str) -> Mapped:
-        with trying("map the file", path), open(path, "rb", buffering=0) as file:
+        with trying("map the file", path), io.FileIO(path) as file:
             if os.stat(file.fileno()).st_size == 0:  # which mmap refuses
                 return Mapped(b"")
             return Mapped(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -117,7 +117,7 @@ class Version:
 
     def size(self, level: int) -> int:
         """The bytes of a level's tables."""
-        return sum(table.size for table in self.levels[level])
+        return sum([table.file.size for table in self.levels[level]])
 
     def overlapping(
         self, level: int, low: OrderedKey | None, high: OrderedKey | None
