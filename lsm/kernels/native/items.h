@@ -59,6 +59,9 @@ static inline int lsm_set_pair(PyObject **slot, const void *key, Py_ssize_t key_
         Py_XDECREF(*slot);
         *slot = pair;
     }
+#if PY_VERSION_HEX >= 0x030E0000
+    ((PyTupleObject *)pair)->ob_hash = -1; /* tuples know theirs since Python 3.14 */
+#endif
     PyObject **fields = ((PyTupleObject *)pair)->ob_item;
     if (lsm_set_bytes(&fields[0], key, key_length) < 0 ||
         lsm_set_bytes(&fields[1], value, value_length) < 0) {
