@@ -362,11 +362,18 @@ LSM_INLINE void lsm_block_prefetch(const lsm_block *self) {
     }
 }
 
+/* Fetch the struct itself, which may lie on two lines. */
+LSM_INLINE void lsm_block_prefetch_struct(const lsm_block *self) {
+    lsm_prefetch(self);
+    lsm_prefetch((const uint8_t *)(self + 1) - 1);
+}
+
 /* Fetch an entry, and what a value of usual size takes behind it. */
 LSM_INLINE void lsm_block_prefetch_entry(const lsm_block *self, uint32_t index) {
     const uint8_t *entry = self->data + lsm_block_offset(self, index);
     lsm_prefetch(entry);
     lsm_prefetch(entry + LSM_LINE_BYTES);
+    lsm_prefetch(entry + 2 * LSM_LINE_BYTES);
 }
 
 /* ---------------------------------------------------------------------------------- searching */
@@ -428,7 +435,10 @@ LSM_APART uint32_t lsm_block_among(const lsm_block *self, uint32_t low, const ui
 LSM_INLINE uint32_t lsm_block_guess(const lsm_block *self, const uint8_t *key, uint32_t length,
                                     int simd) {
     const uint32_t common = self->common;
-    return length < common ? 0 : lsm_words_below(self->words, self->count, lsm_word(key + common, length - common), simd);
+    if (length < common) {
+        return 0;
+    }
+    return lsm_words_below(self->words, self->count, lsm_word(key + common, length - common), simd);
 }
 
 /* The index of the first entry from (key, version) on, or `count`; *same: its user key is this one.

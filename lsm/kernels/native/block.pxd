@@ -44,6 +44,7 @@ cdef extern from "block.h" nogil:
     )
     void lsm_block_entry(const lsm_block *self, uint32_t index, lsm_entry *entry)
     void lsm_block_key(const lsm_block *self, uint32_t index, uint8_t *out)
+    void lsm_block_prefetch_struct(const lsm_block *self)
     void lsm_block_prefetch(const lsm_block *self)
     void lsm_block_prefetch_entry(const lsm_block *self, uint32_t index)
     uint32_t lsm_block_guess(

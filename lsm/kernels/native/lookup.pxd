@@ -89,5 +89,5 @@ cdef bint begin(
 ) noexcept
 cdef object find_in_memory(Search *search, View view)
 cdef bint next_table(Search *search, Levels levels, Place *place) noexcept
-cdef void ask(Search *search, Levels levels, Asked *asked) noexcept
+cdef int ask(Search *search, Levels levels, uint32_t at) noexcept
 cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome)

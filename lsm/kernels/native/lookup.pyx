@@ -108,7 +108,8 @@ cdef object find_in_levels(Search *search, Levels levels):
         if count == 0:
             return NOWHERE
         for number in range(count):
-            ask(search, levels, &asked[number])
+            asked[number].block = fetch_block(search, <TableFile>levels.files[asked[number].at])
+            asked[number].outcome = ask(search, levels, asked[number].at)
         for number in range(count):
             if asked[number].outcome == DENIED:
                 (<Tally>levels.tallies[asked[number].at]).skipped += 1
@@ -157,25 +158,21 @@ cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
         )
 
 
-cdef void ask(Search *search, Levels levels, Asked *asked) noexcept:
-    """Ask a table's filter, if it has a door for digests that was found before."""
-    cdef TableFile file = <TableFile>levels.files[asked.at]
+cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
+    """What a table's filter says, if it has a door for digests that was found before."""
+    cdef TableFile file = <TableFile>levels.files[at]
     cdef lsm_question *question = &search.question
-    asked.outcome = UNASKED
-    asked.block = UNKNOWN
-    if file.probe_digest == NULL or levels.tallies[asked.at] == NULL or search.listener != NULL:
-        return
+    if file.probe_digest == NULL or levels.tallies[at] == NULL or search.listener != NULL:
+        return UNASKED
     if (
         not question.has_digest
         or question.kind != file.digest_kind
         or question.seed != file.digest_seed
     ):
         take_digest(question, file.digest_kind, file.digest_seed)
-    if file.had_the_last:
-        asked.block = fetch_block(search, <Table>file.table)
     file.was_used = file.door.used = True
     file.had_the_last = file.probe_digest(file.filter, question.digest)
-    asked.outcome = MAYBE if file.had_the_last else DENIED
+    return MAYBE if file.had_the_last else DENIED
 
 
 cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome):
@@ -200,12 +197,18 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     return find_in_block(search, table, loaded, tally)
 
 
-cdef inline uint32_t fetch_block(Search *search, Table table) noexcept:
-    """Fetch what the block is searched by, while the filter's memory is still on its way.
+cdef inline uint32_t fetch_block(Search *search, TableFile file) noexcept:
+    """Fetch what the block is searched by, before the filter's answer, where that is likely a yes.
 
-    Whoever asked for keys that are there is likely to go on with it. Returns the block's number.
+    Whoever asked for keys that are there is likely to go on with it. Returns the block's number, or
+    UNKNOWN.
     """
-    cdef uint32_t number = block_for(search, table)
+    cdef Table table
+    cdef uint32_t number
+    if not file.had_the_last or file.probe_digest == NULL:
+        return UNKNOWN
+    table = <Table>file.table
+    number = block_for(search, table)
     if number < table.index.count and table.slots[number] != NULL:
         lsm_block_prefetch(&table.views[number])
     return number

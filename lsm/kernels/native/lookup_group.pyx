@@ -1,23 +1,29 @@
 """Lookups of many keys at a time: what one waits for is fetched while others are looked at.
 
 All keys of a group go from table to table in step. A round has a pass for each thing in memory that
-the next one starts from: filters, then blocks, then entries. In these passes no Python code runs,
-so that pointers hold; a key that needs any takes that table by itself, at the end of its round.
+the next one starts from: filters, then blocks, their words, and entries. In these passes no Python
+code runs, so that pointers hold; a key that needs any takes that table by itself, at the end of its
+round.
 """
 
+from cpython.ref cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from lsm.kernels.native.block cimport (
     Block, lsm_block, lsm_block_entry, lsm_block_guess, lsm_block_prefetch,
-    lsm_block_prefetch_entry, lsm_block_seek, lsm_entry
+    lsm_block_prefetch_entry, lsm_block_prefetch_struct, lsm_block_seek, lsm_entry
 )
 from lsm.kernels.native.lookup cimport (
-    DENIED, MAYBE, NOWHERE, UNASKED, UNKNOWN, Asked, Place, Search, ask, begin, block_for, find_in_memory,
-    find_in_table, next_table, start, value_of
+    DENIED, MAYBE, NOWHERE, UNASKED, UNKNOWN, Place, Search, ask, begin, block_for,
+    find_in_memory, find_in_table, next_table, start, value_of
 )
 from lsm.kernels.native.table cimport Table, TableFile
 from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.view cimport Levels, View
+
+
+cdef extern from "simd.h" nogil:
+    void lsm_prefetch(const void *memory)
 
 
 # What comes of a key in a round, beside DENIED.
@@ -57,6 +63,7 @@ cdef int lookup_group(
     while count:
         count = come_to_tables(jobs, count, view.levels)
         ask_filters(jobs, count, view.levels)
+        find_blocks(jobs, count, view.levels)
         guess_entries(jobs, count)
         count = read_entries(jobs, count, view.levels, values)
     return 0
@@ -80,37 +87,49 @@ cdef void ask_filters(Job *jobs, Py_ssize_t count, Levels levels) noexcept:
 
 
 cdef int ask_filter(Job *job, Levels levels) noexcept:
-    """What a table's filter and its index say, if all is in memory; the block is fetched then."""
+    """What a table's filter and its index say, if they are in memory; the block's place is fetched."""
     cdef TableFile file = <TableFile>levels.files[job.place.at]
     cdef Table table
     cdef Tally tally
-    cdef uint32_t number
-    cdef Asked asked
-    asked.at = job.place.at
-    ask(&job.search, levels, &asked)
-    if asked.outcome == DENIED:
+    cdef int outcome = ask(&job.search, levels, job.place.at)
+    if outcome == DENIED:
         (<Tally>levels.tallies[job.place.at]).skipped += 1
         return DENIED
     if type(file.table) is not Table or levels.tallies[job.place.at] == NULL:
         return ALONE
     table = <Table>file.table
     tally = <Tally>levels.tallies[job.place.at]
-    if asked.outcome == MAYBE:
+    if outcome == MAYBE:
         job.counter = &tally.true_positives
     elif table.loaded is not None and table.loaded.is_none:
         job.counter = &tally.none
         file.was_used = table.loaded.used = True
     else:
         return ALONE
-    number = asked.block
-    if number == UNKNOWN:
-        number = block_for(&job.search, table)
-    if number == table.index.count or table.slots[number] == NULL:
+    job.search.number = block_for(&job.search, table)
+    if job.search.number == table.index.count:
         return ALONE
-    (<Block>table.slots[number]).used = True
-    job.block = &table.views[number]
-    lsm_block_prefetch(job.block)
+    job.block = &table.views[job.search.number]
+    lsm_block_prefetch_struct(job.block)
+    lsm_prefetch(&table.slots[job.search.number])
     return READY
+
+
+cdef void find_blocks(Job *jobs, Py_ssize_t count, Levels levels) noexcept:
+    """See which blocks are there, and fetch what they are searched by."""
+    cdef Py_ssize_t number
+    cdef Job *job
+    cdef PyObject *block
+    for number in range(count):
+        job = &jobs[number]
+        if job.outcome != READY:
+            continue
+        block = (<Table>(<TableFile>levels.files[job.place.at]).table).slots[job.search.number]
+        if block == NULL:
+            job.outcome = ALONE
+            continue
+        (<Block>block).used = True
+        lsm_block_prefetch(job.block)
 
 
 cdef void guess_entries(Job *jobs, Py_ssize_t count) noexcept:

@@ -209,12 +209,6 @@ LSM_INLINE void lsm_stream_prefetch_from(const lsm_block *block, uint32_t index,
     }
 }
 
-/* Have the struct itself come, which may lie on two cache lines. */
-LSM_INLINE void lsm_stream_prefetch_block(const lsm_block *block) {
-    lsm_prefetch(block);
-    lsm_prefetch((const uint8_t *)(block + 1) - 1);
-}
-
 /* Have the memory come that a search in a block goes through. */
 LSM_INLINE void lsm_stream_prefetch(const lsm_block *block) {
     lsm_block_prefetch(block);

@@ -53,7 +53,6 @@ cdef extern from "merge.h" nogil:
     int lsm_stream_stand(lsm_stream *self, uint32_t index)
     int lsm_stream_up(lsm_stream *self)
     int lsm_stream_down(lsm_stream *self)
-    void lsm_stream_prefetch_block(const lsm_block *block)
     void lsm_stream_prefetch_from(const lsm_block *block, uint32_t index, bint is_down)
     void lsm_stream_prefetch(const lsm_block *block)
     void lsm_stream_prefetch_entries(const lsm_block *block, bint is_down)

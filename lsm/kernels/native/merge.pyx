@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
-from lsm.kernels.native.block cimport Block, lsm_block_seek
+from lsm.kernels.native.block cimport Block, lsm_block_prefetch_struct, lsm_block_seek
 from lsm.kernels.native.memtable cimport Memtable, Run, lsm_run_seek
 from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
@@ -383,7 +383,7 @@ cdef int add_range(
     stream.sought = block_for(stream, start)
     table = <Table>stream.held_table
     if 0 <= stream.sought < table.index.count and table.slots[stream.sought] != NULL:
-        lsm_stream_prefetch_block(&(<Block>table.slots[stream.sought]).c)
+        lsm_block_prefetch_struct(&(<Block>table.slots[stream.sought]).c)
     return 0
 
 
@@ -512,7 +512,7 @@ cdef bint find_up(
 cdef inline void fetch_ahead(Table table, int64_t next, int64_t behind, bint is_down) noexcept:
     """Have the memory come of the next block of a walk, and where that of the one behind is."""
     if 0 <= behind < table.index.count and table.slots[behind] != NULL:
-        lsm_stream_prefetch_block(&(<Block>table.slots[behind]).c)
+        lsm_block_prefetch_struct(&(<Block>table.slots[behind]).c)
     if 0 <= next < table.index.count and table.slots[next] != NULL:
         lsm_stream_prefetch_entries(&(<Block>table.slots[next]).c, is_down)
 
