@@ -274,7 +274,9 @@ def from_kept(data: bytes, source: str, filters: LevelPolicies | None = None) ->
     been uninstalled since.
     """
     known = _KNOWN.get(data)
-    if known is not None and filters is None and _are_still_found(known.filters):
+    if known is not None and filters is not None:
+        return attrs.evolve(known, filters=filters)
+    if known is not None and _are_still_found(known.filters):
         return known
     try:
         options = from_document(parsed(data, source), source, filters)
