@@ -158,30 +158,37 @@ class WindowFilters:
 
 
 class WindowReader:
-    """LevelDB's form opened: which filter answers depends on where the block begins."""
+    """LevelDB's form opened: which filter answers depends on where the block begins.
+
+    In ``contents`` the windows' filters come first, and their offsets ``offsets_at``; a window has
+    two to the ``base_lg`` bytes.
+    """
 
     def __init__(self, contents: bytes):
         if len(contents) < _WINDOWS_TAIL:
             raise CorruptionError(
                 f"LevelDB's filter block takes {_WINDOWS_TAIL} bytes at least, not {len(contents)}"
             )
-        self._base_lg = contents[-1]
-        (array_at,) = unpack_from("<I", contents, len(contents) - _WINDOWS_TAIL)
-        count, odd = divmod(len(contents) - _WINDOWS_TAIL - array_at, 4)
-        if count < 0 or odd or self._base_lg > 32:
+        self.base_lg = contents[-1]
+        (self.offsets_at,) = unpack_from("<I", contents, len(contents) - _WINDOWS_TAIL)
+        count, odd = divmod(len(contents) - _WINDOWS_TAIL - self.offsets_at, 4)
+        if count < 0 or odd or self.base_lg > 32:
             raise CorruptionError(
-                f"LevelDB's filter block is malformed: offsets at byte {array_at} of "
-                f"{len(contents)}, windows of 2^{self._base_lg} bytes"
+                f"LevelDB's filter block is malformed: offsets at byte {self.offsets_at} of "
+                f"{len(contents)}, windows of 2^{self.base_lg} bytes"
             )
-        self._offsets: tuple[int, ...] = unpack_from(f"<{count + 1}I", contents, array_at)
+        self._offsets: tuple[int, ...] = unpack_from(f"<{count + 1}I", contents, self.offsets_at)
         if any(b < a for a, b in zip(self._offsets, self._offsets[1:], strict=False)):
             raise CorruptionError("LevelDB's filter block is malformed: its offsets go backwards")
-        self._contents = contents
+        self.contents = contents
         self._readers: list[FilterReader | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._readers)
 
     def at(self, block_offset: int) -> FilterReader | None:
         """The filter of the blocks in this window, or None if it has none to ask."""
-        window = block_offset >> self._base_lg
+        window = block_offset >> self.base_lg
         if window >= len(self._readers):
             return None
         reader = self._readers[window]
@@ -189,7 +196,7 @@ class WindowReader:
             start, end = self._offsets[window], self._offsets[window + 1]
             if start == end:
                 return None  # no keys were seen here, yet a block is: rather read it
-            reader = WINDOWS_POLICY.open(self._contents[start:end])
+            reader = WINDOWS_POLICY.open(self.contents[start:end])
             self._readers[window] = reader
         return reader
 
@@ -197,7 +204,7 @@ class WindowReader:
     def expected_fpr(self) -> float | None:
         """The share of absent keys let through: random ones, a few by each window in turn."""
         starts = range(len(self._readers))
-        opened = (self.at(window << self._base_lg) for window in starts)
+        opened = (self.at(window << self.base_lg) for window in starts)
         readers = [reader for reader in opened if reader is not None]
         if not readers:
             return None

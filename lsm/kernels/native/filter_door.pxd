@@ -3,6 +3,7 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters.kernels.native.base cimport lsm_probe_v1
+from filters.kernels.native.hashing cimport LSM_DIGEST_LEVELDB
 from lsm.kernels.native.cache_item cimport CacheItem
 
 
@@ -11,7 +12,18 @@ cdef enum:
     SILENT                    # it has no say
     BY_DIGEST                 # in C, with a digest that other filters can share
     BY_KEY                    # in C, with the key
+    BY_WINDOW                 # in C, with LevelDB's hash and where the block begins
     IN_PYTHON
+
+
+cdef extern from "windows.h" nogil:
+    ctypedef struct lsm_windows:
+        const uint8_t *contents
+        uint64_t offsets_at
+        uint32_t count
+        uint32_t base_lg
+
+    bint lsm_windows_deny(const lsm_windows *self, uint64_t block_offset, uint32_t hash)
 
 
 # A key on its way through filters, with the digest that was taken of it last.
@@ -28,7 +40,8 @@ cdef class FilterDoor(CacheItem):
     cdef int manner
     cdef bint is_none         # there is none, and that will not change
     cdef const lsm_probe_v1 *probe
-    cdef object _capsule
+    cdef lsm_windows windows_c  # under BY_WINDOW
+    cdef object _kept         # what `probe` or `windows_c` points to
 
     cdef int decide(self) except -1
 
@@ -45,6 +58,15 @@ cdef inline bint denies(FilterDoor door, lsm_question *question) noexcept:
     ):
         take_digest(question, probe.digest_kind, probe.digest_seed)
     return not probe.probe_digest(probe.self, question.digest)
+
+
+cdef inline bint window_denies(
+    FilterDoor door, uint64_t block_offset, lsm_question *question
+) noexcept:
+    """The same of LevelDB's filters, of which each is for some blocks."""
+    if not question.has_digest or question.kind != LSM_DIGEST_LEVELDB:
+        take_digest(question, LSM_DIGEST_LEVELDB, 0)
+    return lsm_windows_deny(&door.windows_c, block_offset, <uint32_t>question.digest)
 
 
 cdef void take_digest(lsm_question *question, uint32_t kind, uint64_t seed) noexcept

@@ -4,11 +4,14 @@ All filters of a database hash keys under one seed, so that a lookup takes one d
 filters of all levels with it.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 
 from filters.kernels.native.hashing cimport (
     LSM_DIGEST_CASSANDRA, LSM_DIGEST_XXH3_64, lsm_digest, lsm_digest_of, lsm_xxh3_64
 )
+
+from lsm.disk.filter_blocks import WindowReader
 
 
 cdef const char *CAPSULE = "lsm.probe.v1"
@@ -22,7 +25,7 @@ cdef class FilterDoor(CacheItem):
         cdef const lsm_probe_v1 *probe
         reader = self.reader
         if self.windows is not None:
-            self.manner = IN_PYTHON
+            self.manner = BY_WINDOW if take_windows(self, self.windows) else IN_PYTHON
         elif reader is None:
             self.is_none = self.state == "none" and not self.patience
             self.manner = SILENT
@@ -38,10 +41,29 @@ cdef class FilterDoor(CacheItem):
                     and probe.probe != NULL
                     and probe.probe_digest != NULL
                 ):
-                    self._capsule = capsule
+                    self._kept = capsule
                     self.probe = probe
                     self.manner = BY_DIGEST if probe.digest_kind < LSM_DIGEST_CASSANDRA else BY_KEY
         return 0
+
+
+cdef bint take_windows(FilterDoor self, windows) except -1:
+    """Point to LevelDB's filters; False where they are not in bytes of their own."""
+    cdef bytes contents
+    if type(windows) is not WindowReader or type(windows.contents) is not bytes:
+        return False
+    contents = windows.contents
+    self.windows_c.contents = <const uint8_t *>PyBytes_AS_STRING(contents)
+    self.windows_c.offsets_at = windows.offsets_at
+    self.windows_c.count = len(windows)
+    self.windows_c.base_lg = windows.base_lg
+    if (
+        self.windows_c.base_lg > 32
+        or self.windows_c.offsets_at + 4 * (<uint64_t>self.windows_c.count + 1) > len(contents)
+    ):
+        return False
+    self._kept = contents
+    return True
 
 
 cdef void take_digest(lsm_question *question, uint32_t kind, uint64_t seed) noexcept:

@@ -15,7 +15,8 @@ from lsm.kernels.native.block cimport (
     Block, lsm_block, lsm_block_entry, lsm_block_prefetch, lsm_block_seek, lsm_entry
 )
 from lsm.kernels.native.filter_door cimport (
-    IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question, take_digest
+    BY_WINDOW, IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question, take_digest,
+    window_denies
 )
 from lsm.kernels.native.key_words cimport lsm_compare_keys, lsm_word
 from lsm.kernels.native.memtable cimport Memtable, lsm_found, lsm_memtable_find
@@ -191,7 +192,14 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     if levels.tallies[at] == NULL:
         take_tally(search, levels, at, loaded)
     tally = <Tally>levels.tallies[at]
-    if outcome == UNASKED and loaded.manner != SILENT and denies(loaded, &search.question):
+    if loaded.manner == BY_WINDOW:
+        search.number = block_for(search, table)
+        if search.number == table.index.count:  # it ends in newer versions: no window was asked
+            return NOWHERE
+        if window_denies(loaded, table.offsets[search.number], &search.question):
+            tally.skipped += 1
+            return NOWHERE
+    elif outcome == UNASKED and loaded.manner != SILENT and denies(loaded, &search.question):
         tally.skipped += 1
         return NOWHERE
     return find_in_block(search, table, loaded, tally)

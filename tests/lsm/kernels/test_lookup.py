@@ -7,6 +7,8 @@ files for reading and is asked the same.
 from __future__ import annotations
 
 import random
+import struct
+import zlib
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -16,8 +18,9 @@ import pytest
 
 import lsm
 from lsm import kernels, opening
+from lsm.disk.filter_blocks import WindowReader
 from lsm.options import LEVELS
-from policies import FilterPolicy, LevelPolicies
+from policies import FilterPolicy, LevelDBPolicy, LevelPolicies
 from policies.config import Choice
 from tests.effort import by_effort
 from tests.lsm import odd_policies
@@ -167,3 +170,47 @@ def test_both_say_the_same_of_other_filters_on_every_level(
     choices = tuple(Choice(*rng.choice(FILTERS)) for _ in range(LEVELS))
     hits = rng.random() < 0.3
     check_filters(LevelPolicies(choices, optimize_filters_for_hits=hits), rng, monkeypatch)
+
+
+def forged(contents: bytes, turn: int) -> bytes:
+    """LevelDB's filter block with other bits, other numbers of probes, and filters cut short."""
+    rng = random.Random(zlib.crc32(contents) + turn)
+    forged = bytearray(contents)
+    (array_at,) = struct.unpack_from("<I", forged, len(forged) - 5)
+    count = (len(forged) - 5 - array_at) // 4
+    offsets = list(struct.unpack_from(f"<{count + 1}I", forged, array_at))
+    for window in range(count):
+        start, end = offsets[window : window + 2]
+        kind = rng.randrange(6)
+        if kind < 2:
+            offsets[window] = end - min(kind, end - start)  # none, or one of a byte
+        elif kind < 4 and end > start:
+            forged[end - 1] = rng.choice((0, 1, 2, 30, 31, 255))
+        elif kind == 4:
+            for _ in range(9):
+                if end > start + 1:
+                    forged[rng.randrange(start, end - 1)] ^= 1 << rng.randrange(8)
+    struct.pack_into(f"<{count}I", forged, array_at, *offsets[:-1])
+    return bytes(forged)
+
+
+@pytest.mark.parametrize("turn", range(by_effort(4, 20, 400)))
+def test_both_take_forged_windows_for_the_same(
+    turn: int, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels = LevelPolicies.uniform(LevelDBPolicy(bits_per_key=rng.choice((1, 10))), layout="block")
+    written = Written(rng, levels, compression="none", block_size=512)
+    begin = WindowReader.__init__
+    monkeypatch.setattr(
+        WindowReader, "__init__", lambda self, contents: begin(self, forged(contents, turn))
+    )
+    told = []
+    for name in kernels.available():
+        monkeypatch.setattr(kernels, "_chosen", kernels.load(name))
+        with written.opened(read_only=True, filter_policy=levels) as db:
+            answers = [db.get(key) for key in written.keys], db.get_many(written.keys)
+            told.append((answers, comparable(db.stats())))
+            assert answers[0] == answers[1]
+    assert told[0] == told[1]
+    # Something was denied, and some of it wrongly.
+    assert [*map(written.contents.get, written.keys)] != told[0][0][0]
