@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -124,11 +125,12 @@ def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
     assert memtable.size == 5 + 3 * 32
 
 
-def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> None:
-    memtable, visible, writing = Memtable(BYTEWISE), [0], [True]
+def check_readers(memtable: Any, last: int, rng: random.Random) -> None:
+    """Threads that read beside a writer find what was added before they look."""
+    visible, writing = [0], [True]
 
     def write() -> None:
-        for sequence in range(1, 3000):
+        for sequence in range(1, last):
             memtable.apply(sequence, [(b"%02d" % (sequence % 50), b"%d" % sequence)])
             visible[0] = sequence
         writing[0] = False
@@ -141,7 +143,7 @@ def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> Non
             newest = last - (last - number) % 50
             entry = memtable.find(b"%02d" % number, rank_of(last))
             assert (entry and int(entry[2])) == (newest if newest > 0 else None)
-            if rng.random() < 0.1:
+            if rng.random() < 0.03:
                 walked = [each for chunk in memtable.ascending(None) for each in chunk]
                 assert walked == sorted(walked)
                 assert len([each for each in walked if each[1] >= rank_of(last)]) == last
@@ -150,6 +152,10 @@ def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> Non
         crew.start(write)
         for _ in range(2):
             crew.start(read, rng.random())
+
+
+def test_readers_find_what_was_added_before_they_look(rng: random.Random) -> None:
+    check_readers(Memtable(BYTEWISE), 3000, rng)
 
 
 class Raises:

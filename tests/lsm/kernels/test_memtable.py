@@ -21,8 +21,8 @@ from lsm.disk.keys import MAX_SEQUENCE, NEWEST, PUT, Entry, rank_of
 from lsm.kernels.python import memtable as readable
 from lsm.steps import run_steps
 from tests.effort import by_effort, examples
-from tests.lsm.crew import Crew
 from tests.lsm.interrupting import INSTRUCTIONS, interrupted_at, points
+from tests.lsm.test_memtable import check_readers
 
 native = pytest.importorskip("lsm.kernels.native.memtable")
 
@@ -481,28 +481,4 @@ def test_native_batches_are_whole_wherever_adding_them_is_interrupted() -> None:
 
 
 def test_native_readers_beside_a_writer(rng: random.Random) -> None:
-    memtable, visible, writing = native.Memtable(BYTEWISE), [0], [True]
-
-    def write() -> None:
-        for sequence in range(1, by_effort(3000, 20_000, 200_000)):
-            memtable.apply(sequence, [(b"%02d" % (sequence % 50), b"%d" % sequence)])
-            visible[0] = sequence
-        writing[0] = False
-
-    def read(seed: float) -> None:
-        rng = random.Random(seed)
-        while writing[0]:
-            last = visible[0]
-            number = rng.randrange(50)
-            newest = last - (last - number) % 50
-            entry = memtable.find(b"%02d" % number, rank_of(last))
-            assert (entry and int(entry[2])) == (newest if newest > 0 else None)
-            if rng.random() < 0.01:
-                walked = flat(memtable.ascending(None))
-                assert walked == sorted(walked)
-                assert len([each for each in walked if each[1] >= rank_of(last)]) == last
-
-    with Crew() as crew:
-        crew.start(write)
-        for _ in range(2):
-            crew.start(read, rng.random())
+    check_readers(native.Memtable(BYTEWISE), by_effort(3000, 20_000, 200_000), rng)
