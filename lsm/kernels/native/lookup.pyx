@@ -270,7 +270,7 @@ cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally 
     cdef lsm_entry entry
     cdef int same = 0
     cdef object value = NOWHERE
-    if number == UNKNOWN:
+    if number > table.index.count:  # unknown, or of this table as it was before it was opened anew
         number = block_for(search, table)
     if number == table.index.count:  # the table ends in newer versions of this very key
         tally.true_positives += loaded.manner != SILENT
