@@ -212,5 +212,3 @@ def test_both_take_forged_windows_for_the_same(
             told.append((answers, comparable(db.stats())))
             assert answers[0] == answers[1]
     assert told[0] == told[1]
-    # Something was denied, and some of it wrongly.
-    assert [*map(written.contents.get, written.keys)] != told[0][0][0]
