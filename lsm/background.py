@@ -22,9 +22,10 @@ from lsm.table_factory import DeeperLevels
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.disk.keys import Entry
+    from lsm.installing import Installer
     from lsm.kernels import TableFile
     from lsm.picking import Plan
-    from lsm.store import Store
+    from lsm.state import State
     from lsm.version import Version
 
 # LevelDB's: a new table may go this deep at once if nothing there overlaps it.
@@ -59,8 +60,9 @@ class Background:
     come to lie around it; while it does so, no compaction starts.
     """
 
-    def __init__(self, store: Store):
-        self._store = store
+    def __init__(self, state: State, installer: Installer):
+        self._state = state
+        self._installer = installer
         self._manual: deque[ManualCompaction] = deque()
         self._lock = threading.Lock()  # for its own threads: no interruption comes to them
         self._deep_flush = False
@@ -73,30 +75,45 @@ class Background:
     def schedule(self) -> None:
         """Start a thread for each kind of work that is due and that no thread is doing."""
         for worker in self._workers:
-            if not worker.busy.locked() and not self._must_stop() and worker.has_work():
+            if not worker.busy.locked() and not self._state.must_stop() and worker.has_work():
                 STARTER.start(partial(self._run, worker), worker.name)
 
     def parts(self) -> tuple[object, ...]:
         """The objects with locks that have to be renewed in a forked child."""
         return self, *self._workers
 
+    def retry_once(self, tried: bool) -> bool:
+        """Retry what has failed, or raise that if it was ``tried``; True.
+
+        What is under way now and fails is tried anew: it may have met what has been mended since.
+        """
+        state = self._state
+        if not tried:
+            state.retries += 1
+        if state.failure is not None:
+            if tried or state.failure.is_final:
+                raise state.failure.refusal(state.directory)
+            state.failure = None
+        self.schedule()
+        return True
+
     def compact_level(self, manual: ManualCompaction) -> None:
         """Return when a manual compaction is done."""
-        store = self._store
-        tried = store.retry_once(False)
+        state = self._state
+        tried = self.retry_once(False)
         self._manual.append(manual)
         while True:
-            ticket = store.changed.ticket()
+            ticket = state.changed.ticket()
             if manual.is_done:
                 return
-            store.check_writable()
-            store.retry_once(tried)
+            state.check_writable()
+            self.retry_once(tried)
             ticket.wait()
 
     def wait_until_idle(self) -> None:
         """Return when no work is due and no thread works."""
-        while not self._must_stop():
-            ticket = self._store.changed.ticket()
+        while not self._state.must_stop():
+            ticket = self._state.changed.ticket()
             self.schedule()
             if not any(each.busy.locked() or each.has_work() for each in self._workers):
                 return
@@ -105,25 +122,21 @@ class Background:
     def wait_until_ended(self) -> None:
         """Return when no thread works any more; they must have been told to stop before."""
         while True:
-            ticket = self._store.changed.ticket()
+            ticket = self._state.changed.ticket()
             if not any(each.busy.locked() for each in self._workers):
                 return
             ticket.wait()
 
-    def _must_stop(self) -> bool:
-        store = self._store
-        return store.closed_by is not None or store.read_only or store.failure is not None
-
     def _has_flush(self) -> bool:
-        view = self._store.view
+        view = self._state.view
         return view is not None and len(view.memtables) > 1
 
     def _has_compaction(self) -> bool:
-        store = self._store
-        view = store.view
+        state = self._state
+        view = state.view
         if view is None or self._deep_flush:
             return False
-        return bool(self._manual) or picking.fullest(view.version, store.options)[1] >= 1
+        return bool(self._manual) or picking.fullest(view.version, state.options)[1] >= 1
 
     def _run(self, worker: _Worker) -> None:
         """Work, unless another thread does, until there is nothing left to do."""
@@ -133,14 +146,14 @@ class Background:
                     self._work(worker)
             finally:
                 worker.busy.release()
-                self._store.changed.notify_all()
+                self._state.changed.notify_all()
             # Work may have come up since the last look, when this thread still held ``busy``.
 
     def _is_due(self, worker: _Worker) -> bool:
-        return not self._must_stop() and worker.has_work()
+        return not self._state.must_stop() and worker.has_work()
 
     def _work(self, worker: _Worker) -> None:
-        installer, retries = self._store.installer, self._store.retries
+        installer, retries = self._installer, self._state.retries
         try:
             worker.work()
             # Only now: its frames held the version that it began with.
@@ -153,18 +166,18 @@ class Background:
                 else:
                     self._compacting = False
             if isinstance(error, SyncError) or (
-                retries == self._store.retries and not isinstance(error, StoppedError)
+                retries == self._state.retries and not isinstance(error, StoppedError)
             ):
-                self._store.fail(error)
+                self._state.fail(error)
         self.schedule()
-        self._store.changed.notify_all()
+        self._state.changed.notify_all()
 
     # -- Flushing --------------------------------------------------------------------------
 
     def _flush(self) -> None:
         """Write the oldest memtable to a table, after which its log is obsolete."""
-        start, store = time.perf_counter(), self._store
-        view = store.view
+        start, state = time.perf_counter(), self._state
+        view = state.view
         if view is None:
             return
         *_, successor, memtable = view.memtables
@@ -173,21 +186,21 @@ class Background:
         files = []
         if entries := memtable.entries():
             files = self._write(edit, entries)
-        store.installer.install(edit, files, flushed=memtable)
+        self._installer.install(edit, files, flushed=memtable)
         self._deep_flush = False
-        store.work.flushes += 1
-        store.work.flush_seconds += time.perf_counter() - start
+        state.work.flushes += 1
+        state.work.flush_seconds += time.perf_counter() - start
 
     def _write(self, edit: Edit, entries: list[Entry]) -> list[TableFile]:
         """Write entries to a table on the deepest level it may go to, and add it to an edit."""
         with self._lock:
-            view = self._store.view
+            view = self._state.view
             if view is None:
                 raise StoppedError
             version = view.version
             level = self._level_for(version, entries[0][0], entries[-1][0])
             self._deep_flush = level > 0
-        installer = self._store.installer
+        installer = self._installer
         output = installer.factory.write(
             installer.new_number(), level, entries, DeeperLevels(version, level)
         )
@@ -196,16 +209,16 @@ class Background:
     def _level_for(self, version: Version, low: OrderedKey, high: OrderedKey) -> int:
         if self._compacting:
             return 0
-        limit = picking.GRANDPARENT_FACTOR * self._store.options.max_file_size
+        limit = picking.GRANDPARENT_FACTOR * self._state.options.max_file_size
         return version.level_for_flush(low, high, DEEPEST_FLUSH, limit)
 
     # -- Compacting ------------------------------------------------------------------------
 
     def _compact(self) -> None:
         """Run the first manual compaction in the queue, or else the one that is due."""
-        start, store = time.perf_counter(), self._store
+        start, state = time.perf_counter(), self._state
         with self._lock:
-            view = store.view
+            view = state.view
             if self._deep_flush or view is None:
                 return
             manual = self._manual[0] if self._manual else None
@@ -216,8 +229,8 @@ class Background:
                 self._manual.popleft()
                 manual.is_done = True
             return
-        oldest_snapshot = store.oldest_snapshot()
-        if manual is None and plan.is_move(store.options):
+        oldest_snapshot = state.oldest_snapshot()
+        if manual is None and plan.is_move(state.options):
             self._move(plan)
         else:
             self._rewrite(plan, oldest_snapshot, start)
@@ -229,11 +242,11 @@ class Background:
                 manual.is_done = True
 
     def _plan(self, version: Version, manual: ManualCompaction | None) -> Plan | None:
-        store = self._store
+        state = self._state
         if manual is None:
-            pointers = store.manifest.compact_pointers
-            return picking.pick(version, store.options, pointers, store.comparator)
-        return picking.pick_range(version, manual.level, manual.low, manual.high, store.options)
+            pointers = state.manifest.compact_pointers
+            return picking.pick(version, state.options, pointers, state.comparator)
+        return picking.pick_range(version, manual.level, manual.low, manual.high, state.options)
 
     def _move(self, plan: Plan) -> None:
         """Move one table down as it is."""
@@ -241,38 +254,38 @@ class Background:
         level = plan.level + 1
         edit = _edit_of(plan)
         edit.added.append(NewFile(level, table.number, table.size, table.smallest, table.largest))
-        self._store.installer.install(edit, [table.file])
-        self._store.work.moves += 1
+        self._installer.install(edit, [table.file])
+        self._state.work.moves += 1
 
     def _rewrite(self, plan: Plan, oldest_snapshot: int, start: float) -> None:
         """Merge a plan's tables into new ones a level deeper."""
-        store, level = self._store, plan.level + 1
+        state, level = self._state, plan.level + 1
         outputs = compaction.run(self._job(plan, oldest_snapshot))
         edit = _edit_of(plan)
-        files = store.installer.add(edit, level, outputs)
-        store.installer.install(edit, files)
+        files = self._installer.add(edit, level, outputs)
+        self._installer.install(edit, files)
         seconds = time.perf_counter() - start
-        cost = store.work.levels[level]
+        cost = state.work.levels[level]
         cost.seconds += seconds
         cost.read_bytes += sum(table.size for table in plan.inputs)
         cost.written_bytes += sum(file.size for file in files)
-        store.work.compactions += 1
-        store.work.compaction_seconds += seconds
+        state.work.compactions += 1
+        state.work.compaction_seconds += seconds
 
     def _job(self, plan: Plan, oldest_snapshot: int) -> Job:
-        store, level = self._store, plan.level + 1
+        state, level = self._state, plan.level + 1
         upper = [table.file for table in plan.upper]
         # Tables of level 0 overlap, so that each is a run of its own.
         runs = [[file] for file in upper] if plan.level == 0 else [upper]
         return Job(
-            factory=store.installer.factory,
+            factory=self._installer.factory,
             level=level,
             runs=[*runs, [table.file for table in plan.lower]],
             deeper=DeeperLevels(plan.version, level),
             grandparents=[(table.high, table.size) for table in plan.grandparents],
-            overlap_limit=picking.GRANDPARENT_FACTOR * store.options.max_file_size,
+            overlap_limit=picking.GRANDPARENT_FACTOR * state.options.max_file_size,
             oldest_snapshot=oldest_snapshot,
-            should_stop=lambda: store.closed_by is not None,
+            should_stop=lambda: state.closed_by is not None,
         )
 
 

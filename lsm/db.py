@@ -14,7 +14,7 @@ from lsm.kernels import Reader
 from lsm.options import NOT_GIVEN, NotGiven
 from lsm.prefixed_db import PrefixedDB
 from lsm.snapshot import Snapshot
-from lsm.store import ITERATOR_CLOSED
+from lsm.state import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

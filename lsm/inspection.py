@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.comparator import OrderedKey
-    from lsm.kernels.python.view import View
-    from lsm.store import Store
+    from lsm.state import State
     from lsm.version import PlacedTable, Version
 
 _MIB = 1 << 20
@@ -71,14 +70,14 @@ class LevelFilters:
         )
 
 
-def filters(store: Store) -> tuple[LevelFilters, ...]:
+def filters(state: State) -> tuple[LevelFilters, ...]:
     """The configured filters of every level, and those of its tables."""
-    version = _view(store).version
-    return tuple(_level_filters(store, version, level) for level in range(LEVELS))
+    version = state.opened_view().version
+    return tuple(_level_filters(state, version, level) for level in range(LEVELS))
 
 
-def _level_filters(store: Store, version: Version, level: int) -> LevelFilters:
-    selected = store.options.filters
+def _level_filters(state: State, version: Version, level: int) -> LevelFilters:
+    selected = state.options.filters
     policy = selected[level]
     identity = claims.identity(policy)
     return LevelFilters(
@@ -86,14 +85,14 @@ def _level_filters(store: Store, version: Version, level: int) -> LevelFilters:
         configured=None if identity is None else identity.name,
         params=None if identity is None else identity.decoded(),
         layout=selected.layout(level),
-        tables=tuple(_filter_summary(store, placed) for placed in version.levels[level]),
+        tables=tuple(_filter_summary(state, placed) for placed in version.levels[level]),
     )
 
 
-def _filter_summary(store: Store, placed: PlacedTable) -> FilterSummary:
+def _filter_summary(state: State, placed: PlacedTable) -> FilterSummary:
     try:
-        opened = store.tables.opened(placed.file)
-        loaded = opened.filter or store.tables.load_filter(opened)
+        opened = state.tables.opened(placed.file)
+        loaded = opened.filter or state.tables.load_filter(opened)
     except (IOError, CorruptionError):
         loaded = LoadedFilter(FilterInfo("unreadable", "unreadable"))
     info = loaded.info
@@ -112,14 +111,14 @@ def _filter_summary(store: Store, placed: PlacedTable) -> FilterSummary:
     )
 
 
-def stats(store: Store) -> Stats:
+def stats(state: State) -> Stats:
     """The statistics of an open database, as of now."""
-    view, work, tables = _view(store), store.work, store.tables
+    view, work, tables = state.opened_view(), state.work, state.tables
     counted = tables.all_counters()
     return Stats(
-        path=store.directory,
-        kernel=kernels.name_of(store.kernel),
-        levels=tuple(_level_stats(store, view.version, level, counted) for level in range(LEVELS)),
+        path=state.directory,
+        kernel=kernels.name_of(state.kernel),
+        levels=tuple(_level_stats(state, view.version, level, counted) for level in range(LEVELS)),
         filters=tuple(
             FilterCounts(level=level, policy=policy, counters=counters)
             for (level, policy), counters in sorted(counted.items())
@@ -139,26 +138,26 @@ def stats(store: Store) -> Stats:
         compaction_seconds=work.compaction_seconds,
         slowed_seconds=work.slowed_seconds,
         stopped_seconds=work.stopped_seconds,
-        log_losses=tuple(map(str, store.losses)),
-        background_error=None if store.failure is None else str(store.failure),
+        log_losses=tuple(map(str, state.losses)),
+        background_error=None if state.failure is None else str(state.failure),
     )
 
 
 def _level_stats(
-    store: Store,
+    state: State,
     version: Version,
     level: int,
     counted: dict[tuple[int, str], Counters],
 ) -> LevelStats:
     placed = version.levels[level]
-    found = [_filter_summary(store, table) for table in placed]
+    found = [_filter_summary(state, table) for table in placed]
     known = [table for table in found if table.num_keys]
     keys = sum(table.num_keys or 0 for table in known)
     rates = [table.expected_fpr for table in found if table.expected_fpr is not None]
     here = [counters for (at, _), counters in counted.items() if at == level]
     skipped = sum(counters.skipped for counters in here)
     wrong = sum(counters.false_positives for counters in here)
-    cost = store.work.levels[level]
+    cost = state.work.levels[level]
     return LevelStats(
         level=level,
         tables=len(placed),
@@ -185,58 +184,58 @@ def _cache_stats(cache: ClockCache, misses: int, hits: int | None = None) -> Cac
     )
 
 
-def approximate_sizes(store: Store, ranges: Iterable[Sequence[Buffer]]) -> list[int]:
+def approximate_sizes(state: State, ranges: Iterable[Sequence[Buffer]]) -> list[int]:
     """About how many bytes of tables each range takes."""
-    version = _view(store).version
+    version = state.opened_view().version
     sizes = []
     for pair in ranges:
         start, stop = pair
-        low = _offset(store, version, _ordered(store, key_bytes("start", start)))
-        high = _offset(store, version, _ordered(store, key_bytes("stop", stop)))
+        low = _offset(state, version, _ordered(state, key_bytes("start", start)))
+        high = _offset(state, version, _ordered(state, key_bytes("stop", stop)))
         sizes.append(max(0, high - low))
     return sizes
 
 
-def _offset(store: Store, version: Version, key: OrderedKey) -> int:
+def _offset(state: State, version: Version, key: OrderedKey) -> int:
     """How many bytes of all tables lie before a key, as LevelDB's ApproximateOffsetOf has it."""
     total = 0
     for placed in version.tables():
         if placed.high < key:
             total += placed.size
         elif placed.low < key:
-            total += store.tables.opened(placed.file).offset_of(key)
+            total += state.tables.opened(placed.file).offset_of(key)
     return total
 
 
-def get_property(store: Store, name: bytes) -> bytes | None:
+def get_property(state: State, name: bytes) -> bytes | None:
     """The value of one of LevelDB's properties; None for an unknown name."""
     if not name.startswith(b"leveldb."):
         return None
     rest = name.removeprefix(b"leveldb.")
-    version = _view(store).version
+    version = state.opened_view().version
     if rest.startswith(b"num-files-at-level"):
         digits = rest.removeprefix(b"num-files-at-level")
         if not digits.isdigit() or int(digits) >= LEVELS:
             return None
         return b"%d" % len(version.levels[int(digits)])
     if rest == b"stats":
-        return _stats_property(store, version)
+        return _stats_property(state, version)
     if rest == b"sstables":
-        return _sstables_property(store, version)
+        return _sstables_property(state, version)
     if rest == b"approximate-memory-usage":
-        held = sum(memtable.size for memtable in _view(store).memtables)
-        return b"%d" % (held + store.tables.blocks.bytes)
+        held = sum(memtable.size for memtable in state.opened_view().memtables)
+        return b"%d" % (held + state.tables.blocks.bytes)
     return None
 
 
-def _stats_property(store: Store, version: Version) -> bytes:
+def _stats_property(state: State, version: Version) -> bytes:
     lines = [
         "                               Compactions",
         "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)",
         "--------------------------------------------------",
     ]
     for level, tables in enumerate(version.levels):
-        cost = store.work.levels[level]
+        cost = state.work.levels[level]
         if tables or cost.seconds:
             lines.append(
                 f"{level:3d} {len(tables):8d} {version.size(level) / _MIB:8.0f} "
@@ -246,7 +245,7 @@ def _stats_property(store: Store, version: Version) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _sstables_property(store: Store, version: Version) -> bytes:
+def _sstables_property(state: State, version: Version) -> bytes:
     lines = []
     for level, tables in enumerate(version.levels):
         lines.append(f"--- level {level} ---")
@@ -262,13 +261,6 @@ def _internal(internal: bytes) -> str:
     return f"'{shown}' @ {sequence_of(rank)} : {int(is_put(rank))}"
 
 
-def _view(store: Store) -> View:
-    view = store.view
-    if view is None:
-        raise store.closed_error()
-    return view
-
-
-def _ordered(store: Store, key: bytes) -> OrderedKey:
-    wrap = store.comparator.wrap
+def _ordered(state: State, key: bytes) -> OrderedKey:
+    wrap = state.comparator.wrap
     return key if wrap is None else wrap(key)

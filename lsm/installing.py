@@ -17,7 +17,7 @@ from lsm.table_factory import Output, TableFactory
 if TYPE_CHECKING:
     from lsm.disk.filenames import Files
     from lsm.kernels.python.memtable import Memtable
-    from lsm.store import Store
+    from lsm.state import State
     from policies import LevelPolicies
 
 _log = logging.getLogger("lsm")
@@ -26,43 +26,43 @@ _log = logging.getLogger("lsm")
 class Installer:
     """Makes changes of the set of tables durable, one at a time, and publishes them to readers."""
 
-    def __init__(self, store: Store, policies: LevelPolicies):
-        self._store = store
+    def __init__(self, state: State, policies: LevelPolicies):
+        self._state = state
         self._lock = threading.Lock()
         # The thread that writes a table, by the table's number.
         self._pending: dict[int, int] = {}
         # The numbers in edits that may or may not have reached the manifest.
         self._in_doubt: set[int] = set()
         self.factory = TableFactory.of(
-            store.storage,
-            store.directory,
-            store.comparator,
-            store.options,
+            state.storage,
+            state.directory,
+            state.comparator,
+            state.options,
             policies,
             self.new_number,
         )
 
     def new_number(self) -> int:
         """The number of a table that this thread is about to write; nobody removes its file."""
-        number = self._store.manifest.new_file_number()
+        number = self._state.manifest.new_file_number()
         self._pending[number] = threading.get_ident()
         return number
 
     def add(self, edit: Edit, level: int, outputs: list[Output]) -> list[TableFile]:
         """Add tables that were written for a level to an edit, and to the statistics."""
-        store, files = self._store, []
+        state, files = self._state, []
         for output in outputs:
             table = output.table
             edit.added.append(
                 NewFile(level, output.number, table.size, table.smallest, table.largest)
             )
             files.append(TableFile(output.number, table.size))
-            store.work.table_bytes += table.size
+            state.work.table_bytes += table.size
             if table.filter.state == "failed":
-                store.work.filters_failed += 1
+                state.work.filters_failed += 1
                 _log.warning(
                     "%s/%s: written without a filter: %s",
-                    store.directory,
+                    state.directory,
                     filenames.table_name(output.number),
                     table.filter.reason,
                 )
@@ -70,17 +70,17 @@ class Installer:
 
     def install(self, edit: Edit, files: list[TableFile], flushed: Memtable | None = None) -> None:
         """Make an edit durable, and publish the version that it results in."""
-        store = self._store
+        state = self._state
         with self._lock:
-            if store.failure is not None and store.failure.is_final:
+            if state.failure is not None and state.failure.is_final:
                 raise StoppedError  # nothing is known of what the manifest has
             self._in_doubt.update(file.number for file in files)
-            store.manifest.last_sequence = store.last_visible
-            version = store.manifest.apply(edit, files)
-            with store.writer.lock:
-                if store.view is not None:
-                    memtables = tuple(each for each in store.view.memtables if each is not flushed)
-                    store.publish(store.kernel.View(memtables, version))
+            state.manifest.last_sequence = state.last_visible
+            version = state.manifest.apply(edit, files)
+            with state.lock:
+                if state.view is not None:
+                    memtables = tuple(each for each in state.view.memtables if each is not flushed)
+                    state.publish(state.kernel.View(memtables, version))
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()
@@ -95,25 +95,25 @@ class Installer:
 
     def remove_obsolete_files(self) -> None:
         """Remove the files that no version, no reader and no thread needs any more."""
-        store = self._store
+        state = self._state
         with self._lock:
-            if store.failure is not None:  # what is in doubt stays
+            if state.failure is not None:  # what is in doubt stays
                 return
             try:
-                files = filenames.database_files(store.storage.list(store.directory))
+                files = filenames.database_files(state.storage.list(state.directory))
             except IOError as error:
                 _log.warning("obsolete files stay: %s", error)
                 return
             for name in self.obsolete(files):
                 self._remove(name)
                 if name in files[Kind.TABLE]:
-                    store.tables.drop(files[Kind.TABLE][name])
+                    state.tables.drop(files[Kind.TABLE][name])
 
     def obsolete(self, files: Files) -> list[str]:
         """The names of those files that no version, no reader and no thread needs any more."""
         # After the list: a table in it that is being written is among the pending ones, and
         # none can become live as long as nobody else has the lock.
-        manifest = self._store.manifest
+        manifest = self._state.manifest
         live = manifest.live_files() | set(self._pending.copy())
         obsolete = [
             name
@@ -134,10 +134,10 @@ class Installer:
     def close(self) -> None:
         """Close the manifest, once no other thread is writing to it."""
         with self._lock:
-            self._store.manifest.close()
+            self._state.manifest.close()
 
     def _remove(self, name: str) -> None:
         try:
-            self._store.storage.remove(f"{self._store.directory}/{name}")
+            self._state.storage.remove(f"{self._state.directory}/{name}")
         except IOError as error:
             _log.warning("an obsolete file stays: %s", error)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from lsm.arguments import flag
 from lsm.errors import IteratorInvalidError
 from lsm.kernels import Iterator, Walker
-from lsm.store import ITERATOR_CLOSED
+from lsm.state import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.kernels.python.cursor import Window
-    from lsm.store import Store
+    from lsm.state import State
 
 __all__ = ["Iterator", "RawIterator", "raw_iterator"]
 
@@ -114,7 +114,7 @@ class RawIterator(Walker):
 
 
 def raw_iterator(
-    store: Store,
+    state: State,
     read_rank: int | None,
     pinned_db: object,
     *,
@@ -124,10 +124,10 @@ def raw_iterator(
     """A raw iterator over the whole database, with the arguments of ``DB.raw_iterator``."""
     flag("verify_checksums", verify_checksums)
     fill = flag("fill_cache", fill_cache)
-    view = store.view
-    if view is None or store.closed_by is not None:
-        raise store.closed_error(ITERATOR_CLOSED)
-    cursor = store.kernel.cursor_over(store, view, None, read_rank, None, None, fill, True, True)
-    iterator = RawIterator(cursor, store.comparator, b"", pinned_db)
-    store.add_iterator(iterator)
+    view = state.view
+    if view is None or state.closed_by is not None:
+        raise state.closed_error(ITERATOR_CLOSED)
+    cursor = state.kernel.cursor_over(state, view, None, read_rank, None, None, fill, True, True)
+    iterator = RawIterator(cursor, state.comparator, b"", pinned_db)
+    state.add_iterator(iterator)
     return iterator

@@ -10,7 +10,7 @@ from lsm.disk.keys import is_put, sequence_of
 
 if TYPE_CHECKING:
     from lsm.loaded_filter import LoadedFilter
-    from lsm.store import Store
+    from lsm.state import State
     from lsm.version import PlacedTable
 
 
@@ -96,29 +96,29 @@ class _Doubts:
         self.has_any |= number is not None
 
 
-def explain(store: Store, key: bytes) -> Explanation:
+def explain(state: State, key: bytes) -> Explanation:
     """The steps of a lookup, which changes no counters."""
     steps = _Steps()
-    found = _listen(store, key, steps)
+    found = _listen(state, key, steps)
     if steps.came_to_tables and all(step.level is None for step in steps.taken):
         steps.taken.append(LookupStep("tables", "none has the key between its bounds"))
     return Explanation(key, found, tuple(steps.taken))
 
 
-def might_contain(store: Store, key: bytes) -> bool:
+def might_contain(state: State, key: bytes) -> bool:
     """False if memtables and filters alone tell that the key has no value."""
     doubts = _Doubts()
-    _listen(store, key, doubts)
+    _listen(state, key, doubts)
     return doubts.has_any
 
 
-def _listen(store: Store, key: bytes, listener: _Steps | _Doubts) -> bool:
+def _listen(state: State, key: bytes, listener: _Steps | _Doubts) -> bool:
     """Have a listener told of a lookup as of now; whether it finds a value."""
-    view, wrap = store.view, store.comparator.wrap
+    view, wrap = state.view, state.comparator.wrap
     if view is None:
-        raise store.closed_error()
+        raise state.closed_error()
     ordered = key if wrap is None else wrap(key)
-    value = store.kernel.find(view, store.tables, key, ordered, store.visible, True, listener)
+    value = state.kernel.find(view, state.tables, key, ordered, state.visible, True, listener)
     return value is not None
 
 

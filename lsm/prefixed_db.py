@@ -8,7 +8,7 @@ from lsm.arguments import flag, key_bytes
 from lsm.batch import WriteBatch
 from lsm.kernels import Reader
 from lsm.snapshot import Snapshot
-from lsm.store import ITERATOR_CLOSED
+from lsm.state import ITERATOR_CLOSED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Self
 from lsm import iterators
 from lsm.disk.keys import rank_of
 from lsm.kernels import Reader
-from lsm.store import SNAPSHOT_CLOSED
+from lsm.state import SNAPSHOT_CLOSED
 
 if TYPE_CHECKING:
     from lsm.iterators import RawIterator
-    from lsm.store import Store
+    from lsm.state import State
 
 
 class Snapshot(Reader):
@@ -23,7 +23,7 @@ class Snapshot(Reader):
 
     __slots__ = ("__weakref__",)
 
-    def __init__(self, store: Store, prefix: bytes | None, pinned_db: object):
+    def __init__(self, store: State, prefix: bytes | None, pinned_db: object):
         store.check_open("Cannot operate on closed LevelDB database")
         self._store = store
         self._pinned_db = pinned_db
@@ -57,7 +57,7 @@ class Snapshot(Reader):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _open(self) -> Store:
+    def _open(self) -> State:
         store = self._store
         if store is None:
             raise self._closed_error()

@@ -1,8 +1,7 @@
-"""An open database: the state that its writer, its threads and its readers share.
+"""An open database: its state, and the parts that work on it, from opening to closing.
 
-Readers take ``view`` and ``visible``, and no lock. A thread that replaces the view holds the
-writer's lock; one that changes the set of tables acquires the installer's before that. Threads wait
-at ``changed``, holding no lock.
+Each part is given the state and the parts that it needs, which come before it: the installer of
+tables, the background that flushes and compacts, the writer.
 """
 
 from __future__ import annotations
@@ -12,51 +11,37 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lsm import kernels, recovery
+from lsm import recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
 from lsm.disk.edit import Edit
-from lsm.disk.keys import rank_of, sequence_of
-from lsm.errors import Error, ReadOnlyError
-from lsm.failure import Failure
+from lsm.disk.keys import rank_of
+from lsm.errors import Error
 from lsm.installing import Installer
-from lsm.kernels import Readable, TableFile, Walker, Walkers
+from lsm.kernels import TableFile
 from lsm.locks import renew_locks
-from lsm.manifest import Manifest
 from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
+from lsm.state import CLOSED, State
 from lsm.steps import call_all
 from lsm.table_factory import DeeperLevels
-from lsm.tables import TableCache
-from lsm.turnstile import Turnstile
-from lsm.work import Work
 from lsm.writer import Writer
 from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.disk.filenames import Files
-    from lsm.kernels.python import Memtable, View
+    from lsm.kernels.python import Memtable
     from lsm.options import Options
     from lsm.storage import Lock, Storage
     from policies import LevelPolicies
 
 _log = logging.getLogger("lsm")
 
-# plyvel's words.
-CLOSED = "Database is closed"
-ITERATOR_CLOSED = "Database or iterator is closed"
-SNAPSHOT_CLOSED = "Database or snapshot is closed"
 
-
-class Store(Readable):
-    """An open database; ``opening.open_store`` makes one.
-
-    ``view`` is what readers read, and None when it is closed; ``visible`` the rank of the newest
-    versions they see. ``failure`` is why writing has stopped, ``closed_by`` why all has. Snapshots
-    are known by weak references, which leave by themselves, as iterators do.
-    """
+class Store(State):
+    """An open database; ``opening.open_store`` makes one."""
 
     def __init__(
         self,
@@ -68,30 +53,11 @@ class Store(Readable):
         lock: Lock | None,
         read_only: bool,
     ):
-        self.storage = storage
-        self.directory = directory
-        self.options = options
-        self.comparator = comparator
-        self.kernel = kernels.of(comparator)
-        self.read_only = read_only
-        self._lock = lock
-        self.is_abandoned = False
-        self.changed = Turnstile()
-        self.work = Work()
-        self.losses: list[recovery.LogLoss] = []
-        self.failure: Failure | None = None
-        self.retries = 0
-        self.closed_by = None
-        self.manifest = Manifest(storage, directory, comparator)
-        self.tables = TableCache(storage, directory, options, comparator)
-        memtable = self.kernel.Memtable(comparator)
-        self.view: View | None = self.kernel.View((memtable,), self.manifest.current)
-        self.visible = rank_of(0)
-        self.writer = Writer(self)
+        super().__init__(storage, directory, options, comparator, read_only)
+        self._directory_lock = lock
         self.installer = Installer(self, policies)
-        self.background = Background(self)
-        self.walkers = Walkers()
-        self._snapshots: dict[weakref.ref[Any], int] = {}
+        self.background = Background(self, self.installer)
+        self.writer = Writer(self, self.background)
         # Reentrant, since a signal handler can close in the middle of closing.
         self._closing = threading.RLock()
 
@@ -191,8 +157,8 @@ class Store(Readable):
         call_all(self.writer.close, self.installer.close, self.tables.close, self._release)
 
     def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
+        if self._directory_lock is not None:
+            self._directory_lock.release()
 
     def close_when_collected(self) -> None:
         """Close, as a finalizer: the garbage collector calls it in any thread, anywhere."""
@@ -224,85 +190,8 @@ class Store(Readable):
         for iterator in self.walkers.alive():
             iterator.abandon(reason)
 
-    def publish(self, view: View) -> None:
-        """Make this the view of new readers; the caller holds the writer's lock."""
-        self.view = view
-        if self.is_abandoned:  # in a child that was forked before that
-            self.view = None
-            raise self.closed_error()
-
-    def add_iterator(self, iterator: Walker) -> None:
-        """Register an iterator, which is then closed with the database."""
-        self.walkers.add(iterator)
-        if self.closed_by is not None:  # by somebody who may not have found it there
-            iterator.close()
-            raise self.closed_error(ITERATOR_CLOSED)
-
-    def check_open(self, message: str = CLOSED) -> None:
-        """RuntimeError with this message if the database is closed."""
-        if self.closed_by is not None:
-            raise self.closed_error(message)
-
-    def closed_error(self, message: str = CLOSED) -> RuntimeError:
-        """The error of using it closed: with this message, unless there is a special reason."""
-        if self.closed_by is None or self.closed_by == CLOSED:
-            return RuntimeError(message)
-        return RuntimeError(self.closed_by)
-
-    def fail(self, error: BaseException) -> None:
-        """Stop writing because of an error: for good after a failed sync, else until a retry."""
-        if self.failure is None or not self.failure.is_final:
-            self.failure = Failure.of(error)
-            _log.error("%s: writing has stopped: %s", self.directory, self.failure)
-        self.changed.notify_all()
-
-    def check_writable(self) -> None:
-        """Raise if no write can succeed: closed, read-only, or stopped for good."""
-        self.check_open()
-        if self.read_only:
-            raise ReadOnlyError(f"{self.directory}: the database was opened with read_only=True")
-        if self.failure is not None and self.failure.is_final:
-            raise self.failure.refusal(self.directory)
-
-    def retry_once(self, tried: bool) -> bool:
-        """Have the background retry what has failed, or raise that if it was ``tried``; True.
-
-        What is under way now and fails is tried anew: it may have met what has been mended since.
-        """
-        if not tried:
-            self.retries += 1
-        if self.failure is not None:
-            if tried or self.failure.is_final:
-                raise self.failure.refusal(self.directory)
-            self.failure = None
-        self.background.schedule()
-        return True
-
     def _is_full(self, memtable: Memtable) -> bool:
         return not self.read_only and memtable.size > self.options.write_buffer_size
-
-    # -- Snapshots -------------------------------------------------------------------------
-
-    @property
-    def last_visible(self) -> int:
-        """The sequence number that is visible now."""
-        return sequence_of(self.visible)
-
-    def take_snapshot(self, holder: object) -> int:
-        """The sequence number that is visible now, and will be as long as the holder is there."""
-        # What is compacted meanwhile is hidden to whatever is visible after this.
-        self._snapshots[weakref.ref(holder, self._snapshots.pop)] = self.last_visible
-        return self.last_visible
-
-    def release_snapshot(self, holder: object) -> None:
-        """Release a snapshot; without effect when it is released."""
-        self._snapshots.pop(weakref.ref(holder), None)
-
-    def oldest_snapshot(self) -> int:
-        """The sequence number of the oldest snapshot; the visible one where there is none."""
-        visible = self.last_visible  # before the snapshots: one that is taken now sees no less
-        # Their numbers only: a copy of the references would outlive those that are released.
-        return min([visible, *list(self._snapshots.values())])
 
     # -- On demand -------------------------------------------------------------------------
 
@@ -321,14 +210,14 @@ class Store(Readable):
         """Retry what has failed, and raise its error if it fails again."""
         self._check_can_wait("resume()")
         self.check_writable()
-        self._flush(lambda: self._view.memtables[1:])
+        self._flush(lambda: self.opened_view().memtables[1:])
 
     def compact_range(self, low: OrderedKey | None, high: OrderedKey | None) -> None:
         """Flush, and compact all tables with keys between two bounds level by level."""
         self._check_can_wait("compact_range()")
         self._flush(self.writer.switch)
         # Nobody holds the version meanwhile: its files could not be removed.
-        for level in levels_to_compact(self._view.version, low, high):
+        for level in levels_to_compact(self.opened_view().version, low, high):
             self.background.compact_level(ManualCompaction(level, low, high))
 
     def wait_until_idle(self) -> None:
@@ -337,14 +226,14 @@ class Store(Readable):
         self.background.wait_until_idle()
 
     def _flush(self, choose: Callable[[], tuple[Memtable, ...]]) -> None:
-        tried = self.retry_once(False)
+        tried = self.background.retry_once(False)
         flushed = choose()
         while True:
             ticket = self.changed.ticket()
             self.check_writable()
-            if not any(each in flushed for each in self._view.memtables):
+            if not any(each in flushed for each in self.opened_view().memtables):
                 return
-            self.retry_once(tried)
+            self.background.retry_once(tried)
             ticket.wait()
 
     def _check_can_wait(self, what: str) -> None:
@@ -356,13 +245,6 @@ class Store(Readable):
                 "middle of another operation, as by a signal handler, a finalizer or a plug-in: "
                 "call it when that has returned"
             )
-
-    @property
-    def _view(self) -> View:
-        view = self.view
-        if view is None:
-            raise self.closed_error()
-        return view
 
 
 _STORES: dict[weakref.ref[Store], None] = {}

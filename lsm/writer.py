@@ -29,10 +29,11 @@ from lsm.steps import call_all, run_steps
 from lsm.write_log import WriteLog
 
 if TYPE_CHECKING:
+    from lsm.background import Background
     from lsm.disk.keys import Entry
     from lsm.kernels.python import Memtable, View
+    from lsm.state import State
     from lsm.storage import Placed
-    from lsm.store import Store
     from lsm.turnstile import Ticket
 
 Operations = Sequence[tuple[bytes, bytes | None]]
@@ -82,17 +83,17 @@ class Commit:
 
 
 class Writer:
-    """The queue before the log: the thread that holds the lock writes for those that wait.
+    """The queue before the log: the thread that holds the state's lock writes for those that wait.
 
-    The lock is the innermost one: its holder waits for nothing but the disk.
+    Of the background it wants that somebody makes room: ``schedule()`` when a memtable is full, and
+    ``retry_once()`` when it has to wait.
     """
 
-    def __init__(self, store: Store):
-        self._store = store
+    def __init__(self, state: State, background: Background):
+        self._state = state
+        self._background = background
         self._queue: deque[QueuedWrite] = deque()
         self._pending: Commit | None = None
-        # Reentrant, since a signal handler or a finalizer can write in the middle of a write.
-        self.lock = threading.RLock()
         self._switching = threading.RLock()
 
     def write(self, operations: Operations, size: int, sync: bool) -> None:
@@ -103,11 +104,11 @@ class Writer:
             while not queued.done:
                 if not self._has_room():
                     self._make_room()
-                with self.lock:
+                with self._state.lock:
                     while not queued.done and self._write_group(queued):
                         pass
         except Exception:
-            with self.lock:  # nobody has it in hand then
+            with self._state.lock:  # nobody has it in hand then
                 if not queued.done:
                     self._withdraw(queued)
                     raise
@@ -123,8 +124,8 @@ class Writer:
 
     def switch(self) -> tuple[Memtable, ...]:
         """Have what is in memory flushed; the memtables that this concerns."""
-        self._store.check_writable()
-        with self.lock:
+        self._state.check_writable()
+        with self._state.lock:
             self._finish_pending()
         memtable = self._view.memtables[0]
         if memtable or (memtable.log is not None and memtable.log.is_torn):
@@ -137,8 +138,8 @@ class Writer:
 
     def close(self) -> None:
         """Finish the commit that an interruption left pending, and end reading and writing."""
-        with self.lock:
-            view = self._store.view
+        with self._state.lock:
+            view = self._state.view
             if view is None:
                 return
             with contextlib.suppress(MemoryError, RecursionError):  # then the log has it
@@ -147,15 +148,15 @@ class Writer:
             try:
                 call_all(*[log.close for log in reversed(logs)])
             except Exception:
-                self._store.view = None
+                self._state.view = None
                 raise
-            self._store.view = None
+            self._state.view = None
 
     # -- Room ------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
         """Whether the memtable and level 0 let a write go on at once."""
-        view, options = self._view, self._store.options
+        view, options = self._view, self._state.options
         return (
             view.memtables[0].has_room(options.write_buffer_size)
             and len(view.version.levels[0]) < options.level0_slow_files
@@ -165,67 +166,64 @@ class Writer:
         """Stall until there is a memtable with room; ``force`` asks for a new one in any case."""
         if _cannot_wait():
             return
-        store, slow, tried = self._store, not force, False
-        options = store.options
+        state, slow, tried = self._state, not force, False
+        options = state.options
         while True:
-            ticket = store.changed.ticket()
-            store.check_writable()
+            ticket = state.changed.ticket()
+            state.check_writable()
             memtable, *others = self._view.memtables
             level0 = len(self._view.version.levels[0])
             if slow and level0 >= options.level0_slow_files:
                 slow = False
-                store.work.slowed_seconds += _waited(ticket, _SLOW_SECONDS)
+                state.work.slowed_seconds += _waited(ticket, _SLOW_SECONDS)
             elif not force and memtable.has_room(options.write_buffer_size):
                 return
             elif not others and level0 < options.level0_stop_files:
                 self._switch(memtable)
                 force = False
             else:
-                tried = store.retry_once(tried)
-                store.work.stopped_seconds += _waited(ticket)
+                tried = self._background.retry_once(tried)
+                state.work.stopped_seconds += _waited(ticket)
 
     def _switch(self, full: Memtable) -> None:
         """Replace this memtable and its log by new ones, and have it flushed."""
-        store = self._store
+        state = self._state
         with self._switching:
             if self._view.memtables[0] is not full:
                 return  # another thread has
             log = self._new_log(full.log)
             try:
-                with self.lock:
+                with self._state.lock:
                     self._finish_pending()
                     view = self._view
-                    memtable = store.kernel.Memtable(store.comparator, log)
+                    memtable = state.kernel.Memtable(state.comparator, log)
                     memtables = (memtable, *view.memtables)
-                    store.publish(store.kernel.View(memtables, view.version))
+                    state.publish(state.kernel.View(memtables, view.version))
                     log.finish_previous()
             except SyncError as error:
-                store.fail(error)
+                state.fail(error)
                 raise
             except BaseException:
-                found = store.view
+                found = state.view
                 # In a child that was forked here it is its parent's, who may have gone on with it.
                 is_used = found is not None and found.memtables[0].log is log
-                if not is_used and not store.is_abandoned:
+                if not is_used and not state.is_abandoned:
                     log.abandon()
                 raise
-        store.background.schedule()
+        self._background.schedule()
 
     def _new_log(self, previous: WriteLog | None, found: int | None = None) -> WriteLog:
-        store = self._store
-        number = store.manifest.new_file_number() if found is None else found
+        state = self._state
+        number = state.manifest.new_file_number() if found is None else found
         try:
-            return WriteLog(store.storage, store.directory, number, previous)
+            return WriteLog(state.storage, state.directory, number, previous)
         except SyncError as error:
-            store.fail(error)
+            state.fail(error)
             raise
 
     @property
     def _view(self) -> View:
-        view = self._store.view
-        if view is None:
-            raise self._store.closed_error()
-        return view
+        return self._state.opened_view()
 
     # -- With the lock held ----------------------------------------------------------------
 
@@ -237,7 +235,7 @@ class Writer:
         self._finish_pending()
         if queued.done:
             return True
-        self._store.check_writable()
+        self._state.check_writable()
         if self._is_torn():
             return False
         group = self._batch_group(queued)
@@ -259,7 +257,7 @@ class Writer:
             return False
         if _cannot_wait():
             raise Error(
-                f"{self._store.directory}: the log takes no more since a write has failed, and one "
+                f"{self._state.directory}: the log takes no more since a write has failed, and one "
                 "by a signal handler or a finalizer cannot begin another: write again later"
             )
         return True
@@ -284,16 +282,16 @@ class Writer:
 
     def _new_commit(self, group: list[QueuedWrite]) -> Commit | None:
         """The commit of a group's operations; None if there are none."""
-        store, operations, size = self._store, group[0].operations, group[0].size
+        state, operations, size = self._state, group[0].operations, group[0].size
         if len(group) > 1:
             operations = [operation for each in group for operation in each.operations]
             size = sum(each.size for each in group)
         if not operations:
             return None
-        visible, memtable = store.visible, self._view.memtables[0]
+        visible, memtable = state.visible, self._view.memtables[0]
         last = sequence_of(visible) + len(operations)
         if last > MAX_SEQUENCE:
-            raise Error(f"{store.directory}: the sequence numbers are used up, all 2^56 of them")
+            raise Error(f"{state.directory}: the sequence numbers are used up, all 2^56 of them")
         log = memtable.log
         assert log is not None
         sequence = sequence_of(visible) + 1
@@ -308,12 +306,12 @@ class Writer:
 
     def _steps(self, commit: Commit, *adding: Any) -> Iterator[Any]:
         """The steps of a commit: ``adding`` to the memtable, then the log's end and visibility."""
-        log, store = commit.log, self._store
+        log, state = commit.log, self._state
         return iter(
             (
                 *adding,
                 (setattr, log, "end", commit.placed.end),
-                (setattr, store, "visible", commit.rank),
+                (setattr, state, "visible", commit.rank),
             )
         )
 
@@ -339,7 +337,7 @@ class Writer:
 
     def _advance(self, commit: Commit) -> None:
         """Do what is not known to be done of a commit, from its record to its visibility."""
-        if self._store.visible != commit.visible_before and not commit.is_logged:
+        if self._state.visible != commit.visible_before and not commit.is_logged:
             # A reentrant write came between making this commit and registering it, and has its
             # place and its sequence numbers. Its batches are still in the queue, or written. Asked
             # in this order: what makes a commit visible has marked it as logged before.
@@ -357,13 +355,13 @@ class Writer:
         except MemoryError:
             commit.steps = _NO_STEPS
             raise
-        if self._store.visible > commit.rank:  # no memory: the steps ended somewhere
+        if self._state.visible > commit.rank:  # no memory: the steps ended somewhere
             self._run_missing_steps(commit)
         self._leave_queue(commit.group)
         if self._pending is commit:
             self._pending = None
-            self._store.work.user_bytes += commit.size
-            self._store.work.log_bytes += len(commit.placed)
+            self._state.work.user_bytes += commit.size
+            self._state.work.log_bytes += len(commit.placed)
 
     def _run_missing_steps(self, commit: Commit) -> None:
         """Run the steps that have not run, after there was no memory in the midst of them."""
@@ -376,16 +374,16 @@ class Writer:
 
     def _fail_commit(self, commit: Commit, error: Exception) -> None:
         """Have every batch of a commit fail with this error."""
-        store, log = self._store, commit.log
+        state, log = self._state, commit.log
         if self._pending is not commit:
             return  # a reentrant write has finished it
         log.is_torn = True
         if isinstance(error, SyncError):
-            store.fail(error)
+            state.fail(error)
             log.cut()
         # The log may have the record all the same, so that no other may have its sequence numbers.
-        if store.visible > commit.rank:
-            store.visible = commit.rank
+        if state.visible > commit.rank:
+            state.visible = commit.rank
         for each in commit.group:
             each.error = error
         self._leave_queue(commit.group)
@@ -414,7 +412,7 @@ class Writer:
             log.finish_previous()
             log.sync()
         except SyncError as error:
-            self._store.fail(error)
+            self._state.fail(error)
             raise
 
 

@@ -47,6 +47,23 @@ def test_only_declared_dependencies_are_imported(floor: str) -> None:
         assert set(imports_of(path)) <= allowed, path
 
 
+WRITE_CORE = ("lsm.state", "lsm.installing", "lsm.background", "lsm.writer", "lsm.store")
+
+
+@pytest.mark.parametrize("part", WRITE_CORE)
+def test_the_parts_that_write_know_only_those_before_them(part: str) -> None:
+    """As docs/house.md has it, what is imported for type checkers alone included."""
+    tree = ast.parse((ROOT / f"{part.replace('.', '/')}.py").read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert not modules & set(WRITE_CORE[WRITE_CORE.index(part) :])
+
+
 def test_pytest_stays_in_the_contract_suite() -> None:
     users = [path.name for path in (ROOT / "policies").glob("*.py") if "pytest" in imports_of(path)]
     assert users == ["testing.py"]

@@ -293,7 +293,7 @@ def test_what_fails_is_tried_anew_if_it_began_before_the_cause_was_mended(
         while len(store.view.memtables) == 1:  # type: ignore[union-attr] # it is open
             filling.put(1)
         assert storage.has_begun.wait(60)
-        retry_once = store.retry_once
+        retry_once = store.background.retry_once
 
         def retry_and_let_it_fail(tried: bool) -> bool:
             try:
@@ -301,7 +301,7 @@ def test_what_fails_is_tried_anew_if_it_began_before_the_cause_was_mended(
             finally:
                 storage.go_on.set()
 
-        monkeypatch.setattr(store, "retry_once", retry_and_let_it_fail)
+        monkeypatch.setattr(store.background, "retry_once", retry_and_let_it_fail)
         if operation == "put":
             assert filling.put(100) is None
         else:

@@ -72,7 +72,7 @@ class Size:
             descriptors=len(os.listdir("/proc/self/fd")),
             threads=threading.active_count(),
             versions=len(store.manifest._live),
-            memtables=len(store._view.memtables),
+            memtables=len(store.opened_view().memtables),
             pending=len(store.installer._pending),
             in_doubt=len(store.installer._in_doubt),
             snapshots=len(store._snapshots),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.kernels.python.view import View
-    from lsm.store import Store
+    from lsm.state import State
 
 # A key at which a range begins or ends, if there is one, and whether it is included.
 Bound: TypeAlias = tuple[bytes, bool] | None
@@ -31,7 +31,7 @@ class Reader(ABC):
 
     _prefix: bytes | None
     _read_rank: int | None
-    _store: Store | None
+    _store: State | None
     _pinned_db: object
 
     @abstractmethod
@@ -42,7 +42,7 @@ class Reader(ABC):
     def _closed_iterator_error(self) -> Exception:
         """Why there are no iterators any more."""
 
-    def _opened(self) -> tuple[Store, View]:
+    def _opened(self) -> tuple[State, View]:
         store = self._store
         view = None if store is None else store.view
         if store is None or view is None:
@@ -153,7 +153,7 @@ def bounds_of(prefix: bytes) -> tuple[Bound, Bound]:
 
 
 def cursor_over(
-    store: Store,
+    store: State,
     view: View,
     prefix: bytes | None,
     read_rank: int | None,
