@@ -136,7 +136,7 @@ def test_every_source_of_the_engines_native_kernel_has_its_place_on_the_map() ->
         if not path.with_suffix(".pyx").exists() and not path.with_suffix(".h").exists()
     }
     sources = alone | headers | declarations
-    assert set(re.findall(r"`([a-z_]+\.(?:h|pyx|pxd))`", section)) == sources
+    assert set(re.findall(r"`([a-z0-9_]+\.(?:h|pyx|pxd))`", section)) == sources
 
 
 def test_every_module_of_the_benchmark_has_its_place_on_the_map() -> None:
