@@ -53,7 +53,7 @@ def compress(kind: int, data: bytes) -> tuple[int, bytes]:
         compressed = cramjam.snappy.compress_raw(data)
     else:
         compressed = cramjam.zstd.compress(data, _ZSTD_LEVEL)
-    if len(compressed) < len(data) - len(data) // 8 and len(data) <= _most(kind, len(compressed)):
+    if len(compressed) < len(data) - len(data) // 8 and len(data) <= most(kind, len(compressed)):
         return kind, bytes(compressed)
     return RAW, data
 
@@ -98,10 +98,10 @@ def _open_sized(
     """What data decompress to, which claim to hold so many bytes."""
     import cramjam
 
-    name, most = _NAMES[kind], _most(kind, len(data))
-    if size > most:
+    name, allowed = _NAMES[kind], most(kind, len(data))
+    if size > allowed:
         raise CorruptionError(
-            f"{name} data of {len(data)} bytes claims to hold {size}, allowed are {most}"
+            f"{name} data of {len(data)} bytes claims to hold {size}, allowed are {allowed}"
         )
     # Into a buffer of ours: the library ends the process where it finds no memory for its own.
     opened = bytearray(size)
@@ -118,18 +118,19 @@ def _open_zstd_of_unknown_size(data: bytes | memoryview) -> bytes:
     """Try with ever more room; the library does not tell damage from too little of it."""
     import cramjam
 
-    most = _most(ZSTD, len(data))
-    room = min(most, max(1 << 16, 8 * len(data)))
+    allowed = most(ZSTD, len(data))
+    room = min(allowed, max(1 << 16, 8 * len(data)))
     while True:
         opened = bytearray(room)
         try:
             length = cramjam.zstd.decompress_into(data, opened)
         except cramjam.DecompressionError as error:
-            if room == most:
+            if room == allowed:
                 raise CorruptionError(
-                    f"zstd data of {len(data)} bytes is damaged, or holds more than {most}: {error}"
+                    f"zstd data of {len(data)} bytes is damaged, "
+                    f"or holds more than {allowed}: {error}"
                 ) from error
-            room = min(most, 2 * room)
+            room = min(allowed, 2 * room)
         else:
             return bytes(memoryview(opened)[:length])
 
@@ -151,7 +152,7 @@ def _zstd_content_size(data: bytes | memoryview) -> int | None:
     return size + 256 if width == 2 else size
 
 
-def _most(kind: int, length: int) -> int:
+def most(kind: int, length: int) -> int:
     """The largest size that so many compressed bytes may decompress to."""
     if kind == SNAPPY:
         return length * _SNAPPY_GROWTH

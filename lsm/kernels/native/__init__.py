@@ -13,6 +13,8 @@ from lsm.kernels.native.memtable import Memtable
 from lsm.kernels.native.merge import Source
 from lsm.kernels.native.readable import Readable
 from lsm.kernels.native.reader import Reader, bounds_of, cursor_over
+from lsm.kernels.native.snappy import compress as snappy_compress
+from lsm.kernels.native.snappy import decompress as snappy_decompress
 from lsm.kernels.native.table import Table, TableFile
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
@@ -42,4 +44,6 @@ __all__ = [
     "bounds_of",
     "cursor_over",
     "find",
+    "snappy_compress",
+    "snappy_decompress",
 ]

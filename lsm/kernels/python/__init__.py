@@ -15,6 +15,8 @@ from lsm.kernels.python.lookup import find
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.readable import Readable
 from lsm.kernels.python.reader import Reader, bounds_of, cursor_over
+from lsm.kernels.python.snappy import compress as snappy_compress
+from lsm.kernels.python.snappy import decompress as snappy_decompress
 from lsm.kernels.python.table import Table, TableFile
 from lsm.kernels.python.tally import Tally
 from lsm.kernels.python.view import View
@@ -42,4 +44,6 @@ __all__ = [
     "bounds_of",
     "cursor_over",
     "find",
+    "snappy_compress",
+    "snappy_decompress",
 ]
