@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm import kernels
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
-from lsm.disk.keys import MAX_SEQUENCE
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError
-from lsm.kernels.python.batch import decode_batch
 
 if TYPE_CHECKING:
-    from lsm.comparator import Comparator
     from lsm.disk.filenames import Files
     from lsm.kernels.python import Memtable
     from lsm.manifest import Manifest
@@ -70,19 +66,17 @@ def replay(
     directory: str,
     files: Files,
     manifest: Manifest,
-    comparator: Comparator,
     *,
     paranoid: bool,
-    full: Callable[[Memtable], bool],
-    flush: Callable[[Memtable], None],
+    new_memtable: Callable[[], Memtable],
+    flush: Callable[[Memtable], None] | None,
 ) -> Replayed:
-    """Replay the logs that were not flushed, and ``flush`` each memtable that gets ``full``.
+    """Replay the logs that were not flushed, and ``flush`` each memtable that is full, if given.
 
     Each log is read up to its first bad record. What follows that is an error if ``paranoid``, and
     else reported as lost.
     """
-    new_memtable = kernels.of(comparator).Memtable
-    replayed = Replayed(new_memtable(comparator), manifest.last_sequence)
+    replayed = Replayed(new_memtable(), manifest.last_sequence)
     for number in _log_numbers(directory, files, manifest):
         replayed.logs.append(number)
         path = f"{directory}/{filenames.log_name(number)}"
@@ -91,12 +85,16 @@ def replay(
             continue
         replayed.log_bytes += len(data)
         reader = LogReader(data, path)
-        for sequence, operations in _batches(reader, path, replayed):
-            replayed.memtable.apply(sequence, operations)
-            replayed.last_sequence = max(replayed.last_sequence, sequence + len(operations) - 1)
-            if full(replayed.memtable):
+        for record in reader.records_until_loss():
+            try:
+                sequence, count = replayed.memtable.apply(record)
+            except CorruptionError as error:
+                reader.lose_record(str(error))
+                break
+            replayed.last_sequence = max(replayed.last_sequence, sequence + count - 1)
+            if flush is not None and not replayed.memtable.has_room():
                 flush(replayed.memtable)
-                replayed.memtable = new_memtable(comparator)
+                replayed.memtable = new_memtable()
         for loss in reader.losses:
             replayed.losses.append(LogLoss(path, loss.offset, loss.bytes, loss.reason))
     for lost in replayed.losses:
@@ -107,20 +105,6 @@ def replay(
             )
         _log.warning("replay left %s", lost)
     return replayed
-
-
-def _batches(
-    reader: LogReader, path: str, replayed: Replayed
-) -> Iterable[tuple[int, list[tuple[bytes, bytes | None]]]]:
-    for record in reader.records_until_loss():
-        try:
-            sequence, operations = decode_batch(record)
-            if sequence + len(operations) - 1 > MAX_SEQUENCE:
-                raise CorruptionError("a batch's sequence numbers exceed 56 bits")
-        except CorruptionError as error:
-            reader.lose_record(str(error))
-            return
-        yield sequence, operations
 
 
 def _log_numbers(directory: str, files: Files, manifest: Manifest) -> list[int]:

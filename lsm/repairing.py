@@ -40,7 +40,6 @@ from lsm.disk.keys import MAX_SEQUENCE, Entry, pack, unpack
 from lsm.disk.log import LogReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels import TableFile
-from lsm.kernels.python.batch import decode_batch
 from lsm.level_placement import LevelPlacement, UsableTable, sorted_runs
 from lsm.manifest import Manifest, check_comparator
 from lsm.manifest_history import ManifestHistory
@@ -54,6 +53,7 @@ from lsm.version import Version
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
+    from lsm.kernels.python import Memtable
     from lsm.options import Options
     from lsm.storage import Storage
 
@@ -286,27 +286,35 @@ class Repair:
 
     def _replay(self, logs: list[tuple[str, int]], whole: set[int]) -> list[UsableTable]:
         """Tables of what the logs hold, unless it was flushed already."""
-        new_memtable = kernels.of(self._comparator).Memtable
-        memtable = new_memtable(self._comparator)
+        memtable = self._new_memtable()
         flushed: list[UsableTable] = []
         for name, number in logs:
             if self._history.is_flushed(number, whole):
                 self._log.info("%s: not replayed: tables have it all", self._path(name))
                 continue
-            for sequence, operations in self._batches(name):
-                memtable.apply(sequence, operations)
-                last = sequence + len(operations) - 1
-                self._last_sequence = max(self._last_sequence, last)
-                if memtable.size > self._options.write_buffer_size:
+            for record, end in self._records(name):
+                try:
+                    sequence, count = memtable.apply(record)
+                except CorruptionError as error:
+                    path = self._path(name)
+                    self._report_loss(f"{path}: the record that ends at byte {end}: {error}")
+                    continue
+                self._last_sequence = max(self._last_sequence, sequence + count - 1)
+                if not memtable.has_room():
                     flushed.append(self._write(_newest_versions(memtable.entries()), 0))
-                    memtable = new_memtable(self._comparator)
+                    memtable = self._new_memtable()
             self._replayed += 1
         if memtable:
             flushed.append(self._write(_newest_versions(memtable.entries()), 0))
         return flushed
 
-    def _batches(self, name: str) -> Iterator[tuple[int, list[tuple[bytes, bytes | None]]]]:
-        """Every batch of a log that can be read."""
+    def _new_memtable(self) -> Memtable:
+        new_memtable = kernels.of(self._comparator).Memtable
+        made: Memtable = new_memtable(self._comparator, None, self._options.write_buffer_size)
+        return made
+
+    def _records(self, name: str) -> Iterator[tuple[bytes, int]]:
+        """Every record of a log that can be read, and where it ends."""
         path = self._path(name)
         try:
             reader = LogReader(self._read(name), path)
@@ -314,14 +322,7 @@ class Repair:
             self._report_loss(str(error))
             return
         for record in reader.records():
-            try:
-                batch = decode_batch(record)
-            except CorruptionError as error:
-                self._report_loss(
-                    f"{path}: the record that ends at byte {reader.valid_end}: {error}"
-                )
-            else:
-                yield batch
+            yield record, reader.valid_end
         for loss in reader.losses:
             self._report_loss(f"{loss.reason} ({loss.bytes} bytes are lost)")
         self._log.info("%s: replayed", path)

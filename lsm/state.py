@@ -24,10 +24,12 @@ from lsm.work import Work
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator
-    from lsm.kernels.python import View
+    from lsm.kernels.python import Memtable, View
     from lsm.options import Options
     from lsm.recovery import LogLoss
     from lsm.storage import Storage
+    from lsm.write_log import WriteLog
+    from lsm.writer import Commit
 
 _log = logging.getLogger("lsm")
 
@@ -71,14 +73,22 @@ class State(Readable):
         self.closed_by = None
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = TableCache(storage, directory, options, comparator)
-        memtable = self.kernel.Memtable(comparator)
-        self.view: View | None = self.kernel.View((memtable,), self.manifest.current)
+        self.view: View | None = self.kernel.View((self.new_memtable(),), self.manifest.current)
         self.visible = rank_of(0)
         self.walkers = Walkers()
+        self.pending: Commit | None = None
+        self.is_unhindered = False
+        self.user_bytes = self.log_bytes = 0
         self._snapshots: dict[weakref.ref[Any], int] = {}
+
+    def new_memtable(self, log: WriteLog | None = None) -> Memtable:
+        """An empty memtable for what this log will have."""
+        made: Memtable = self.kernel.Memtable(self.comparator, log, self.options.write_buffer_size)
+        return made
 
     def publish(self, view: View) -> None:
         """Make this the view of new readers; the caller holds the lock."""
+        self.is_unhindered = False  # until a writer has looked at it
         self.view = view
         if self.is_abandoned:  # in a child that was forked before that
             self.view = None
@@ -113,6 +123,7 @@ class State(Readable):
         """Stop writing because of an error: for good after a failed sync, else until a retry."""
         if self.failure is None or not self.failure.is_final:
             self.failure = Failure.of(error)
+            self.is_unhindered = False
             _log.error("%s: writing has stopped: %s", self.directory, self.failure)
         self.changed.notify_all()
 

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lsm import recovery
@@ -32,7 +32,7 @@ from policies.errors import cause
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.disk.filenames import Files
-    from lsm.kernels.python import Memtable
+    from lsm.kernels.python import Batch, Memtable
     from lsm.options import Options
     from lsm.storage import Lock, Storage
     from policies import LevelPolicies
@@ -88,10 +88,9 @@ class Store(State):
             self.directory,
             files,
             self.manifest,
-            self.comparator,
             paranoid=self.options.paranoid_checks,
-            full=self._is_full,
-            flush=flush,
+            new_memtable=self.new_memtable,
+            flush=None if self.read_only else flush,
         )
         self.losses = replayed.losses
         self.visible = rank_of(replayed.last_sequence)
@@ -101,7 +100,7 @@ class Store(State):
             return
         if memtable:
             flush(memtable)
-            memtable = self.kernel.Memtable(self.comparator)
+            memtable = self.new_memtable()
         STARTER.run()
         is_done = self._has_nothing_to_write(replayed, files)
         memtable.log = self.writer.start_log(max(replayed.logs, default=None) if is_done else None)
@@ -190,16 +189,11 @@ class Store(State):
         for iterator in self.walkers.alive():
             iterator.abandon(reason)
 
-    def _is_full(self, memtable: Memtable) -> bool:
-        return not self.read_only and memtable.size > self.options.write_buffer_size
-
     # -- On demand -------------------------------------------------------------------------
 
-    def write(
-        self, operations: Sequence[tuple[bytes, bytes | None]], size: int, sync: bool
-    ) -> None:
-        """Write operations as one: all of them or none are there, whatever happens."""
-        self.writer.write(operations, size, sync)
+    def write(self, batch: Batch, sync: bool) -> None:
+        """Write a batch as one: all of it or nothing is there, whatever happens."""
+        self.writer.write(batch, sync)
 
     def flush(self) -> None:
         """Write all that is in memory to tables, and return when that is done."""

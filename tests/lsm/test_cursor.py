@@ -10,6 +10,7 @@ import pytest
 import lsm
 from lsm.comparator import BYTEWISE
 from lsm.disk.keys import DELETE, PUT, rank_of
+from lsm.kernels.python.batch import encode_batch
 from lsm.kernels.python.cursor import Cursor, Edge, Source, visible
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.view import View
@@ -31,7 +32,7 @@ def memtables(
         for _ in range(rng.choice((0, 3, 40, 300))):
             key = b"%02d" % rng.randrange(60)
             value = None if rng.random() < 0.3 else b"%d" % sequence
-            memtable.apply(sequence, [(key, value)])
+            memtable.apply(encode_batch(sequence, [(key, value)]))
             written.append((sequence, (key, value)))
             sequence += 1
         made.append(memtable)

@@ -15,6 +15,7 @@ from sortedcontainers import SortedList
 
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk.keys import DELETE, NEWEST, PUT, Entry, rank_of
+from lsm.kernels.python.batch import encode_batch
 from lsm.kernels.python.memtable import Memtable
 from lsm.steps import run_steps
 from tests.effort import by_effort, examples
@@ -43,7 +44,7 @@ def filled(comparator: Comparator, batches: list[Operations]) -> tuple[Memtable,
     """A memtable, and its entries in order with plain keys."""
     memtable, entries, sequence = Memtable(comparator), [], 1
     for operations in batches:
-        memtable.apply(sequence, operations)
+        memtable.apply(encode_batch(sequence, operations))
         for key, value in operations:
             kind = DELETE if value is None else PUT
             entries.append((key, rank_of(sequence, kind), value or b""))
@@ -97,7 +98,7 @@ def test_walks_go_on_while_entries_are_added(order: str) -> None:
     for number in range(1001, 1100):
         ascending += [comparator.unwrap(entry[0]) for entry in next(up, [])]
         descending += [comparator.unwrap(entry[0]) for entry in next(down, [])][::-1]
-        memtable.apply(number, [(b"%04d" % (number - 600), b"new")])
+        memtable.apply(encode_batch(number, [(b"%04d" % (number - 600), b"new")]))
     assert ascending == sorted(ascending)
     assert descending == sorted(descending)[::-1]
     before = {b"%04d" % number for number in range(0, 1000, 2)}
@@ -107,7 +108,7 @@ def test_walks_go_on_while_entries_are_added(order: str) -> None:
 
 def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
     memtable = Memtable(BYTEWISE)
-    entries = memtable.prepare(7, [(b"a", b"1"), (b"a", None), (b"b", b"2")])
+    entries = memtable.prepare(encode_batch(7, [(b"a", b"1"), (b"a", None), (b"b", b"2")]))
     assert entries == [
         (b"a", rank_of(7, PUT), b"1"),
         (b"a", rank_of(8, DELETE), b""),
@@ -115,7 +116,7 @@ def test_a_prepared_batch_is_not_there_until_it_is_added() -> None:
     ]
     assert not memtable
     assert memtable.find(b"a", NEWEST) is None
-    memtable.grow(len(entries), 5)
+    memtable.grow(entries)
     steps = iter(memtable.steps(entries))
     run_steps(steps)
     run_steps(steps)  # which are taken once only
@@ -131,7 +132,7 @@ def check_readers(memtable: Any, last: int, rng: random.Random) -> None:
 
     def write() -> None:
         for sequence in range(1, last):
-            memtable.apply(sequence, [(b"%02d" % (sequence % 50), b"%d" % sequence)])
+            memtable.apply(encode_batch(sequence, [(b"%02d" % (sequence % 50), b"%d" % sequence)]))
             visible[0] = sequence
         writing[0] = False
 
@@ -187,7 +188,7 @@ def test_a_comparator_that_raises_once_costs_no_entry(read: str) -> None:
         memtable, entries = Memtable(comparator), []
         for sequence in range(1, 60):
             key = b"%02d" % (sequence * 37 % 60)
-            memtable.apply(sequence, [(key, b"")])
+            memtable.apply(encode_batch(sequence, [(key, b"")]))
             entries.append(key)
             if sequence == 30:
                 memtable.entries()
@@ -204,7 +205,7 @@ def test_a_comparator_that_raises_once_costs_no_entry(read: str) -> None:
 def test_a_reader_within_another_finds_all_and_so_does_the_other() -> None:
     memtable, _ = filled(BYTEWISE, [[(b"%03d" % number, b"") for number in range(0, 300, 2)]])
     memtable.entries()
-    memtable.apply(1000, [(b"%03d" % number, b"") for number in range(1, 300, 2)])
+    memtable.apply(encode_batch(1000, [(b"%03d" % number, b"") for number in range(1, 300, 2)]))
 
     def read() -> list[Entry]:
         return [entry for chunk in memtable.ascending(b"100") for entry in chunk]

@@ -11,6 +11,7 @@
 #define LSM_MEMTABLE_H
 
 #include "allocation.h"
+#include "operations.h"
 #include "hashing.h"
 
 /* ---- Nodes ---- */
@@ -148,6 +149,11 @@ static void lsm_arena_give_back(lsm_arena *self, const uint8_t *bytes, size_t si
         }
         return;
     }
+}
+
+/* The bytes that were taken: memory that nobody has written to costs nothing yet. */
+LSM_INLINE size_t lsm_arena_used(const lsm_arena *self) {
+    return self->top == NULL ? 0 : self->memory - (self->top->size - self->top->used);
 }
 
 static void lsm_arena_free(lsm_arena *self) {
@@ -520,6 +526,67 @@ LSM_INLINE uint8_t *lsm_memtable_write(const lsm_memtable *self, uint8_t *place,
         memcpy(place + sizeof(lsm_node) + key_length, value, value_length);
     }
     return place + lsm_node_size(key_length, value_length);
+}
+
+/* What the operations of a batch come to. */
+typedef struct lsm_measure {
+    size_t count;
+    size_t size;    /* of their nodes */
+    size_t payload; /* of their keys and values */
+} lsm_measure;
+
+/* Measures the operations up to the end; 0 if that is no batch of so many. */
+static int lsm_batch_measure(const uint8_t *at, const uint8_t *end, uint32_t count,
+                             lsm_measure *found) {
+    lsm_operation operation;
+    memset(found, 0, sizeof(*found));
+    for (; found->count < count; found->count++) {
+        at = lsm_operation_read(at, end, &operation);
+        if (at == NULL) {
+            return 0;
+        }
+        /* Each takes a byte of the batch for some tens here, so that nothing overflows. */
+        found->size += (size_t)lsm_node_size(operation.key_length, operation.value_length);
+        found->payload += (size_t)operation.key_length + operation.value_length;
+    }
+    return at == end;
+}
+
+/* Makes the nodes of operations that were measured, from a sequence number on, and promises them
+ * room; the first one, and the last. NULL: there is no memory for them. */
+static lsm_node *lsm_memtable_prepare(lsm_memtable *self, const uint8_t *at, const uint8_t *end,
+                                      uint64_t sequence, const lsm_measure *measured,
+                                      lsm_node **last) {
+    if (!lsm_memtable_promise(self, measured->count)) {
+        return NULL;
+    }
+    uint8_t *place = lsm_arena_take(self->arena, measured->size);
+    if (place == NULL) {
+        self->promised -= measured->count;
+        return NULL;
+    }
+    lsm_node *first = (lsm_node *)place;
+    lsm_operation each = {0, 0, 0, NULL, NULL};
+    for (size_t i = 0; i < measured->count; i++) {
+        at = lsm_operation_read(at, end, &each);
+        *last = (lsm_node *)place;
+        place = lsm_memtable_write(self, place, each.key, each.key_length, each.value,
+                                   each.value_length, (sequence + i) << 8 | (uint64_t)each.kind);
+    }
+    return first;
+}
+
+/* Takes back nodes that were prepared, and will not be linked. */
+static void lsm_memtable_withdraw(lsm_memtable *self, lsm_arena *arena, const lsm_node *first,
+                                  size_t count, size_t size) {
+    self->promised -= count;
+    lsm_arena_give_back(arena, (const uint8_t *)first, size);
+}
+
+/* The bytes that are held for nodes, for finding them, and for their order. */
+static size_t lsm_memtable_memory(const lsm_memtable *self) {
+    return lsm_arena_used(self->arena) + self->slot_count * sizeof(lsm_slot) +
+           self->added_room * sizeof(lsm_node *);
 }
 
 /* Makes one run of what was added and of runs that were there, the largest first: `total` nodes.

@@ -38,12 +38,8 @@ cdef extern from "memtable.h" nogil:
 
     const uint8_t *lsm_node_key(const lsm_node *node)
     const uint8_t *lsm_node_value(const lsm_node *node)
-    uint64_t lsm_node_size(uint32_t key_length, uint32_t value_length)
-    lsm_node *lsm_node_behind(lsm_node *node)
     bint lsm_node_precedes(const lsm_node *node, const lsm_node *other)
 
-    uint8_t *lsm_arena_take(lsm_arena *self, size_t size)
-    void lsm_arena_give_back(lsm_arena *self, const uint8_t *place, size_t size)
     void lsm_arena_free(lsm_arena *self)
 
     size_t lsm_run_seek(
@@ -57,12 +53,23 @@ cdef extern from "memtable.h" nogil:
         const lsm_memtable *self, const uint8_t *key, uint32_t length, uint64_t version,
         lsm_found *found,
     )
-    bint lsm_memtable_promise(lsm_memtable *self, size_t count)
-    void lsm_memtable_link(lsm_memtable *self, lsm_node *first, size_t count)
-    uint8_t *lsm_memtable_write(
-        const lsm_memtable *self, uint8_t *place, const uint8_t *key, uint32_t key_length,
-        const uint8_t *value, uint32_t value_length, uint64_t version,
+    ctypedef struct lsm_measure:
+        size_t count
+        size_t size
+        size_t payload
+
+    bint lsm_batch_measure(
+        const uint8_t *at, const uint8_t *end, uint32_t count, lsm_measure *found
     )
+    lsm_node *lsm_memtable_prepare(
+        lsm_memtable *self, const uint8_t *at, const uint8_t *end, uint64_t sequence,
+        const lsm_measure *measured, lsm_node **last,
+    )
+    void lsm_memtable_withdraw(
+        lsm_memtable *self, lsm_arena *arena, const lsm_node *first, size_t count, size_t size
+    )
+    size_t lsm_memtable_memory(const lsm_memtable *self)
+    void lsm_memtable_link(lsm_memtable *self, lsm_node *first, size_t count)
     bint lsm_memtable_order(
         lsm_memtable *self, const lsm_run **runs, size_t run_count, size_t total, lsm_run *ordered
     )
@@ -92,9 +99,7 @@ cdef class Prepared:
     cdef Arena arena
     cdef lsm_node *first
     cdef lsm_node *last
-    cdef size_t count
-    cdef size_t size         # of the nodes
-    cdef size_t payload      # of their keys and values
+    cdef lsm_measure measured
     cdef bint is_added
 
 
@@ -104,10 +109,13 @@ cdef class Memtable:
     cdef lsm_memtable c
     cdef Arena arena
     cdef readonly size_t size
+    cdef size_t capacity
     cdef public object log
     cdef tuple _runs
     cdef object __weakref__
 
+    cdef bint is_full(self) noexcept
+    cdef void grow_by(self, const lsm_measure *measured) noexcept
     cdef tuple runs(self)
     cdef Run whole(self)
     cdef int order(self, bint whole) except -1

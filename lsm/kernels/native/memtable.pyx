@@ -15,17 +15,12 @@ from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from filters import hashing
+from filters.kernels.native.wide cimport lsm_load32, lsm_load64
 
+from lsm.kernels.native.operations cimport LSM_BATCH_HEADER, LSM_COUNT_AT
 from lsm.kernels.native.version cimport rank_of, version_of
 
-
-cdef extern from "Python.h":
-    object PySequence_Fast(object sequence, const char *message)
-    Py_ssize_t PySequence_Fast_GET_SIZE(object sequence)
-    PyObject *PySequence_Fast_GET_ITEM(object sequence, Py_ssize_t index)
-    bint PyTuple_Check(PyObject *item)
-    Py_ssize_t PyTuple_GET_SIZE(PyObject *item)
-    PyObject *PyTuple_GET_ITEM(PyObject *item, Py_ssize_t index)
+from lsm.kernels.python.batch import decode_batch
 
 
 cdef enum:
@@ -34,6 +29,10 @@ cdef enum:
     MOST_RUNS = 64
     # What LevelDB's arena takes for an entry besides its key and value: version, lengths, skip list.
     ENTRY_BYTES = 32
+
+# How much memory a memtable may take for each byte of its capacity: what finds an entry doubles
+# its room at times, and then it is half as much again.
+cdef double MEMORY_SHARE = 1.25
 
 cdef uint64_t MAX_SEQUENCE = (<uint64_t>1 << 56) - 1
 
@@ -58,13 +57,14 @@ cdef class Run:
 @cython.no_gc_clear
 cdef class Prepared:
     def __dealloc__(self):
-        if self.memtable is not None and not self.is_added:
-            self.memtable.c.promised -= self.count
-            if self.count:
-                lsm_arena_give_back(&self.arena.c, <uint8_t *>self.first, self.size)
+        if self.memtable is not None and self.measured.count and not self.is_added:
+            lsm_memtable_withdraw(
+                &self.memtable.c, &self.arena.c, self.first, self.measured.count,
+                self.measured.size,
+            )
 
     def __len__(self):
-        return <Py_ssize_t>self.count
+        return <Py_ssize_t>self.measured.count
 
 
 @cython.no_gc_clear
@@ -76,16 +76,17 @@ cdef class Memtable:
     the order, the versions of a key are found by its hash.
 
     ``log`` is the one that has the same writes. ``size`` counts as LevelDB does, ``memory`` what
-    is held.
+    is held; both are bounded by the ``capacity``.
     """
 
-    def __cinit__(self, comparator, log=None):
+    def __cinit__(self, comparator, log=None, size_t capacity=<size_t>-1):
         if comparator.wrap is not None:
             raise ValueError(
                 f"the order {comparator.name!r} is not that of bytes, and this memtable knows no "
                 "other: take lsm.kernels.python.memtable.Memtable"
             )
         self.log = log
+        self.capacity = capacity
         self.arena = Arena()
         self._runs = ()
         self.c.arena = &self.arena.c
@@ -103,46 +104,43 @@ cdef class Memtable:
     def memory(self):
         """The bytes that are held for entries, for finding them, and for their order."""
         cdef Run run
-        cdef size_t pointers = self.c.added_room
+        cdef size_t ordered = 0
         for run in self._runs:
-            pointers += run.c.count
-        return (
-            self.arena.c.memory + self.c.slot_count * sizeof(lsm_slot)
-            + pointers * sizeof(lsm_node *)
-        )
+            ordered += run.c.count
+        return lsm_memtable_memory(&self.c) + ordered * sizeof(lsm_node *)
 
     def __bool__(self):
         return self.c.count != 0
 
-    def apply(self, sequence, operations):
-        """Add the operations of a batch that was replayed from a log."""
-        cdef Prepared prepared = self.prepare(sequence, operations)
-        self.size += prepared.payload + ENTRY_BYTES * prepared.count
-        self.add(prepared)
+    def apply(self, bytes record not None):
+        """Add the operations of a batch that was read from a log; its first number, and how many.
 
-    def prepare(self, sequence, operations):
-        """The nodes of operations under ascending sequence numbers; a value of None deletes."""
+        CorruptionError for what is no write batch.
+        """
+        cdef Prepared prepared = self.prepare(record)
+        self.grow_by(&prepared.measured)
+        self.add(prepared)
+        return sequence_of(record), prepared.measured.count
+
+    def prepare(self, bytes record not None):
+        """The nodes of a write batch, to be added; CorruptionError for what is none."""
         cdef Prepared prepared = Prepared.__new__(Prepared)
-        cdef object items = PySequence_Fast(operations, "the operations of a batch are a sequence")
-        cdef uint64_t first = sequence
-        cdef size_t count = <size_t>PySequence_Fast_GET_SIZE(items)
+        cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(record)
+        cdef const uint8_t *end = start + PyBytes_GET_SIZE(record)
         # From here on nothing is allocated that the collector looks after.
-        if first > MAX_SEQUENCE or count > MAX_SEQUENCE - first + 1:
-            raise ValueError(
-                f"{count} operations from sequence number {first} on: the last there is is "
-                f"{MAX_SEQUENCE}"
-            )
-        measure(items, count, prepared)
-        if not lsm_memtable_promise(&self.c, count):
-            raise MemoryError(f"there is no memory for {count} more entries of a memtable")
-        prepared.count = count
+        if not is_batch(record, &prepared.measured):
+            decode_batch(record)  # which says what is wrong
+            raise AssertionError("a write batch is one to one kernel, and to the other it is none")
         prepared.arena = self.arena
-        if count:
-            prepared.first = <lsm_node *>lsm_arena_take(&self.arena.c, prepared.size)
+        if prepared.measured.count:
+            prepared.first = lsm_memtable_prepare(
+                &self.c, start + LSM_BATCH_HEADER, end, sequence_of(record), &prepared.measured,
+                &prepared.last,
+            )
             if prepared.first == NULL:
-                self.c.promised -= count
-                raise MemoryError(f"there is no memory for entries of {prepared.size} bytes")
-            write(self, items, first, prepared)
+                raise MemoryError(
+                    f"there is no memory for {prepared.measured.count} more entries of a memtable"
+                )
         prepared.memtable = self
         return prepared
 
@@ -156,19 +154,28 @@ cdef class Memtable:
         """Add entries that were prepared here, in one call that cannot fail."""
         if not prepared.is_added and prepared.memtable is self:
             prepared.is_added = True
-            lsm_memtable_link(&self.c, prepared.first, prepared.count)
+            lsm_memtable_link(&self.c, prepared.first, prepared.measured.count)
 
-    def has_room(self, size):
-        """Whether it is not larger than this, and its log takes more records."""
-        return self.size <= size and (self.log is None or not self.log.is_torn)
+    def has_room(self):
+        """Whether it is not full, and its log takes more records."""
+        return not self.is_full() and (self.log is None or not self.log.is_torn)
+
+    cdef bint is_full(self) noexcept:
+        return (
+            self.size > self.capacity
+            or lsm_memtable_memory(&self.c) > MEMORY_SHARE * self.capacity
+        )
 
     def ends_with(self, Prepared prepared not None):
         """Whether these prepared entries are the ones that were added last."""
-        return prepared.count != 0 and prepared.last == self.c.last
+        return prepared.measured.count != 0 and prepared.last == self.c.last
 
-    def grow(self, size_t count, size_t size):
-        """Add entries to the size: so many, whose keys and values have so many bytes."""
-        self.size += size + ENTRY_BYTES * count
+    def grow(self, Prepared prepared not None):
+        """Count prepared entries in the size."""
+        self.grow_by(&prepared.measured)
+
+    cdef void grow_by(self, const lsm_measure *measured) noexcept:
+        self.size += measured.payload + ENTRY_BYTES * measured.count
 
     def find(self, key, read_rank):
         """The key's newest version that is visible at a read rank, tombstones included."""
@@ -246,64 +253,20 @@ cdef int merge(Memtable self, tuple runs, size_t kept, size_t total, Run merged)
 # ---- Batches ----
 
 
-cdef int measure(object items, size_t count, Prepared prepared) except -1:
-    """Check the operations of a batch, and how many bytes their nodes and they themselves have."""
-    cdef uint64_t size = 0, payload = 0
-    cdef uint32_t key_length, value_length
-    cdef PyObject *item
-    cdef PyObject *value
-    cdef size_t i
-    for i in range(count):
-        item = PySequence_Fast_GET_ITEM(items, <Py_ssize_t>i)
-        if not PyTuple_Check(item) or PyTuple_GET_SIZE(item) != 2:
-            raise TypeError(f"operation {i} of a batch is no pair of a key and a value")
-        value = PyTuple_GET_ITEM(item, 1)
-        key_length = length_of(PyTuple_GET_ITEM(item, 0), "key", i)
-        value_length = 0 if value == <PyObject *>None else length_of(value, "value", i)
-        size += lsm_node_size(key_length, value_length)
-        payload += <uint64_t>key_length + value_length
-        if size > <uint64_t>1 << 62:  # the same bytes, again and again
-            raise MemoryError("the operations of a batch have more than 2^62 bytes")
-    prepared.size = <size_t>size
-    prepared.payload = <size_t>payload
-    return 0
+cdef inline uint64_t sequence_of(bytes record) noexcept:
+    return lsm_load64(<const uint8_t *>PyBytes_AS_STRING(record))
 
 
-cdef uint32_t length_of(PyObject *field, str name, size_t index) except? 0:
-    """The length of a key or a value, which is bytes."""
-    if not PyBytes_Check(<object>field):
-        raise TypeError(
-            f"the {name} of operation {index} of a batch is {type(<object>field).__name__}, and a "
-            "memtable takes bytes"
-        )
-    if PyBytes_GET_SIZE(<object>field) > UINT32_MAX:
-        raise ValueError(
-            f"the {name} of operation {index} of a batch has {PyBytes_GET_SIZE(<object>field)} "
-            f"bytes: a memtable takes up to {UINT32_MAX}"
-        )
-    return <uint32_t>PyBytes_GET_SIZE(<object>field)
-
-
-cdef void write(Memtable self, object items, uint64_t sequence, Prepared prepared) noexcept:
-    """Write down the nodes of operations that were measured."""
-    cdef uint8_t *place = <uint8_t *>prepared.first
-    cdef PyObject *item
-    cdef PyObject *key
-    cdef PyObject *value
-    cdef uint64_t version
-    cdef size_t i
-    for i in range(prepared.count):
-        item = PySequence_Fast_GET_ITEM(items, <Py_ssize_t>i)
-        key, value = PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1)
-        version = (sequence + i) << 8
-        prepared.last = <lsm_node *>place
-        if value == <PyObject *>None:
-            place = lsm_memtable_write(&self.c, place, bytes_of(key), size_of(key), NULL, 0, version)
-        else:
-            place = lsm_memtable_write(
-                &self.c, place, bytes_of(key), size_of(key), bytes_of(value), size_of(value),
-                version | 1,
-            )
+cdef bint is_batch(bytes record, lsm_measure *measured) noexcept:
+    """Whether this is a write batch whose numbers there are, and what it comes to."""
+    cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(record)
+    cdef uint32_t count
+    if PyBytes_GET_SIZE(record) < <Py_ssize_t>LSM_BATCH_HEADER:
+        return False
+    count = lsm_load32(start + LSM_COUNT_AT)
+    return sequence_of(record) <= MAX_SEQUENCE + 1 - max(count, 1) and lsm_batch_measure(
+        start + LSM_BATCH_HEADER, start + PyBytes_GET_SIZE(record), count, measured
+    )
 
 
 cdef inline const uint8_t *bytes_of(PyObject *field) noexcept:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import iconcat, ior, itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,7 @@ from sortedcontainers import SortedList
 
 from lsm.comparator import Comparator, OrderedKey
 from lsm.disk.keys import NEWEST, PUT, Entry, rank_of
+from lsm.kernels.python.batch import decode_batch, sequence_in
 from lsm.steps import Step, run_steps
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ _Found = TypeVar("_Found")
 _CHUNK = 128
 # What LevelDB's arena takes for an entry besides its key and value: version, lengths, skip list.
 _ENTRY_BYTES = 32
+# What Python takes for one, besides: a tuple, two objects of bytes, a number, and places in a list
+# and a dictionary.
+_OBJECT_BYTES = 300
+# How much memory a memtable may take for each byte of its capacity.
+_MEMORY_SHARE = 1.25
 _SEQUENCE_STEP = 1 << 8
 _key_of = itemgetter(0)
 
@@ -36,14 +43,19 @@ class Memtable:
     All entries are in one list in the order of their writing, which only grows. The sorted order is
     made of it again if sorting or searching in it ended with an exception.
 
-    ``log`` is the one that has the same writes. ``size`` counts as LevelDB does. A Python object
-    has a header, so that small entries take up to ten times that in memory.
+    ``log`` is the one that has the same writes. ``size`` counts as LevelDB does, ``memory`` about
+    what is held: both are bounded by the ``capacity``. A Python object has a header, so that small
+    entries take up to ten times their size.
     """
 
-    def __init__(self, comparator: Comparator, log: WriteLog | None = None):
+    def __init__(
+        self, comparator: Comparator, log: WriteLog | None = None, capacity: int = sys.maxsize
+    ):
         self.log = log
+        self._capacity = capacity
         self.size = 0
         self._wrap = comparator.wrap
+        self._unwrap = comparator.unwrap
         self._newest: dict[bytes, Entry] = {}
         self._entries: list[Entry] = []
         # The order, and how many of the entries are in it: replaced together.
@@ -60,16 +72,24 @@ class Memtable:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def apply(self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Add the operations of a batch that was replayed from a log."""
-        entries = self.prepare(sequence, operations)
-        self.grow(len(entries), sum(len(key) + len(value or b"") for key, value in operations))
-        run_steps(iter(self.steps(entries)))
+    @property
+    def memory(self) -> int:
+        """About how many bytes of memory the entries take."""
+        return self.size + _OBJECT_BYTES * self.count
 
-    def prepare(
-        self, sequence: int, operations: Sequence[tuple[bytes, bytes | None]]
-    ) -> list[Entry]:
-        """The entries of operations under ascending sequence numbers; a value of None deletes."""
+    def apply(self, record: bytes) -> tuple[int, int]:
+        """Add the operations of a batch that was read from a log; its first number, and how many.
+
+        CorruptionError for what is no write batch.
+        """
+        entries = self.prepare(record)
+        self.grow(entries)
+        run_steps(iter(self.steps(entries)))
+        return sequence_in(record), len(entries)
+
+    def prepare(self, record: bytes) -> list[Entry]:
+        """The entries of a write batch, to be added; CorruptionError for what is none."""
+        sequence, operations = decode_batch(record)
         rank = rank_of(sequence, PUT)
         if self._wrap is not None:
             operations = [(self._wrap(key), value) for key, value in operations]
@@ -90,17 +110,21 @@ class Memtable:
         newest = dict(zip(map(_key_of, entries), entries, strict=True))
         return ((ior, self._newest, newest), add)
 
-    def has_room(self, size: int) -> bool:
-        """Whether it is not larger than this, and its log takes more records."""
-        return self.size <= size and (self.log is None or not self.log.is_torn)
+    def has_room(self) -> bool:
+        """Whether it is not full, and its log takes more records."""
+        is_full = self.size > self._capacity or self.memory > _MEMORY_SHARE * self._capacity
+        return not is_full and (self.log is None or not self.log.is_torn)
 
     def ends_with(self, entries: list[Entry]) -> bool:
         """Whether these prepared entries are the ones that were added last."""
         return bool(self._entries) and self._entries[-1] is entries[-1]
 
-    def grow(self, count: int, size: int) -> None:
-        """Add entries to the size: so many, whose keys and values have so many bytes."""
-        added = size + _ENTRY_BYTES * count
+    def grow(self, entries: list[Entry]) -> None:
+        """Count prepared entries in the size."""
+        keys = map(_key_of, entries)
+        plain = keys if self._wrap is None else map(self._unwrap, keys)
+        values = [len(value) for _, _, value in entries]
+        added = sum(map(len, plain)) + sum(values) + _ENTRY_BYTES * len(values)
         self.size += added
 
     def find(self, key: OrderedKey, read_rank: int) -> Entry | None:

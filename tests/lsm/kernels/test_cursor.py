@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lsm import kernels
 from lsm.comparator import BYTEWISE
 from lsm.disk.keys import NEWEST, PUT, Entry, pack, rank_of
+from lsm.kernels.python.batch import encode_batch
 from lsm.options import LEVELS, Options
 from lsm.storage import Mapped
 from lsm.tables import TableCache
@@ -94,7 +95,7 @@ class Held:
         """A memtable above all others; some look at its order makes runs of it."""
         memtable = self.kernel.Memtable(BYTEWISE)
         for number, (key, rank, value) in enumerate(sorted(entries, key=lambda each: -each[1])):
-            memtable.apply(-rank >> 8, [(key, value if rank & 1 else None)])
+            memtable.apply(encode_batch(-rank >> 8, [(key, value if rank & 1 else None)]))
             if number % 7 == 3:
                 next(memtable.ascending(None), None)
         self.memtables.insert(0, memtable)

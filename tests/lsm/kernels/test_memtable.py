@@ -18,7 +18,9 @@ from xxhash import xxh3_64_intdigest
 from filters import hashing
 from lsm.comparator import BYTEWISE, CustomComparator
 from lsm.disk.keys import MAX_SEQUENCE, NEWEST, PUT, Entry, rank_of
+from lsm.errors import CorruptionError
 from lsm.kernels.python import memtable as readable
+from lsm.kernels.python.batch import decode_batch, encode_batch
 from lsm.steps import run_steps
 from tests.effort import by_effort, examples
 from tests.lsm.interrupting import INSTRUCTIONS, interrupted_at, points
@@ -56,7 +58,7 @@ def filled(memtable: Memtable, count: int, seed: int = 1, size: int = 16) -> lis
     while sequence <= count:
         batch = [(b"%0*d" % (size, rng.randrange(count)), b"%d" % rng.randrange(9))]
         batch += [(b"%05d" % rng.randrange(40), None)] * rng.randrange(3)
-        memtable.apply(sequence, batch)
+        memtable.apply(encode_batch(sequence, batch))
         for key, value in batch:
             entries.append((key, rank_of(sequence, 0 if value is None else PUT), value or b""))
             sequence += 1
@@ -77,8 +79,8 @@ def test_native_answers_as_the_readable_one(batches: list[Operations], looks: se
     one, other = pair()
     sequence = 1
     for number, operations in enumerate(batches):
-        one.apply(sequence, operations)
-        other.apply(sequence, operations)
+        one.apply(encode_batch(sequence, operations))
+        other.apply(encode_batch(sequence, operations))
         sequence += len(operations)
         if number in looks:
             assert next(one.ascending(None), []) == next(other.ascending(None), [])
@@ -117,7 +119,12 @@ def test_native_does_so_at_every_moment(
     sequence = 1
     for action, what in actions:
         if action == "prepare":
-            prepared.append((one.prepare(sequence, what), other.prepare(sequence, what)))
+            prepared.append(
+                (
+                    one.prepare(encode_batch(sequence, what)),
+                    other.prepare(encode_batch(sequence, what)),
+                )
+            )
             sequence += len(what)
         elif action == "walk":
             way = "ascending" if what % 2 else "descending"
@@ -155,8 +162,8 @@ def test_native_keeps_what_a_forged_log_has_twice_and_backwards(
 ) -> None:
     one, other = pair()
     for sequence, operations in records:
-        one.apply(sequence, operations)
-        other.apply(sequence, operations)
+        one.apply(encode_batch(sequence, operations))
+        other.apply(encode_batch(sequence, operations))
         other.entries()
     entries = one.entries()
     assert other.entries() == entries
@@ -174,7 +181,9 @@ def test_keys_by_the_hundred_thousand(kernel: ModuleType) -> None:
     count = 100_000 if kernel is native else 10_000
     keys = [b"%08d" % (number * 7919 % count) for number in range(count)]
     for first in range(0, count, 1000):
-        memtable.apply(first + 1, [(key, key[::-1]) for key in keys[first : first + 1000]])
+        memtable.apply(
+            encode_batch(first + 1, [(key, key[::-1]) for key in keys[first : first + 1000]])
+        )
         if first % 7000 == 0:
             next(memtable.descending(None))
     assert memtable.count == count
@@ -188,7 +197,9 @@ def test_versions_of_a_key_by_the_thousand(kernel: ModuleType) -> None:
     """And another key beside it, whose versions come as often."""
     memtable = kernel.Memtable(BYTEWISE)
     for sequence in range(1, 5001):
-        memtable.apply(sequence, [(b"ab"[sequence % 2 : sequence % 2 + 1], b"%d" % sequence)])
+        memtable.apply(
+            encode_batch(sequence, [(b"ab"[sequence % 2 : sequence % 2 + 1], b"%d" % sequence)])
+        )
     for asked in range(2, 5001, 13):
         newest = asked if asked % 2 else asked - 1
         assert memtable.find(b"b", rank_of(asked)) == (b"b", rank_of(newest, PUT), b"%d" % newest)
@@ -207,7 +218,7 @@ def test_long_keys_and_values_and_none_at_all(kernel: ModuleType) -> None:
         (b"\0" * 9, b"\0" * 17),
         (b"", long),
     ]
-    memtable.apply(1, operations)
+    memtable.apply(encode_batch(1, operations))
     for sequence, (key, value) in enumerate(operations[1:], 2):
         rank = rank_of(sequence, 0 if value is None else PUT)
         assert memtable.find(key, NEWEST) == (key, rank, value or b"")
@@ -226,8 +237,8 @@ def test_native_tells_keys_of_one_hash_apart(monkeypatch: pytest.MonkeyPatch) ->
     assert len({xxh3_64_intdigest(key, seed=0) for key in keys}) == 1
     one, other = pair()
     for sequence, key in enumerate(keys * 2, 1):
-        one.apply(sequence, [(key, b"%d" % sequence)])
-        other.apply(sequence, [(key, b"%d" % sequence)])
+        one.apply(encode_batch(sequence, [(key, b"%d" % sequence)]))
+        other.apply(encode_batch(sequence, [(key, b"%d" % sequence)]))
     for key in keys:
         for rank in (NEWEST, rank_of(400)):
             assert one.find(key, rank) == other.find(key, rank) is not None
@@ -239,7 +250,7 @@ def test_native_tells_keys_of_one_hash_apart(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_is_prepared_is_added_once(kernel: ModuleType) -> None:
     memtable = kernel.Memtable(BYTEWISE)
-    prepared = memtable.prepare(7, [(b"a", b"1"), (b"a", None), (b"b", b"2")])
+    prepared = memtable.prepare(encode_batch(7, [(b"a", b"1"), (b"a", None), (b"b", b"2")]))
     assert len(prepared) == 3
     assert not memtable
     assert not memtable.ends_with(prepared)
@@ -255,13 +266,13 @@ def test_what_is_prepared_is_added_once(kernel: ModuleType) -> None:
         (b"a", rank_of(7, PUT), b"1"),
         (b"b", rank_of(9, PUT), b"2"),
     ]
-    memtable.apply(10, [(b"c", b"")])
+    memtable.apply(encode_batch(10, [(b"c", b"")]))
     assert not memtable.ends_with(prepared)
 
 
 def test_native_adds_once_even_if_it_is_told_to_twice() -> None:
     memtable = native.Memtable(BYTEWISE)
-    prepared = memtable.prepare(1, [(b"a", b"1"), (b"b", b"2")])
+    prepared = memtable.prepare(encode_batch(1, [(b"a", b"1"), (b"b", b"2")]))
     for _ in range(2):
         run_steps(iter(memtable.steps(prepared)))
     assert memtable.count == len(memtable.entries()) == 2
@@ -270,7 +281,7 @@ def test_native_adds_once_even_if_it_is_told_to_twice() -> None:
 
 def test_native_adds_nothing_of_another_memtable() -> None:
     memtable, other = native.Memtable(BYTEWISE), native.Memtable(BYTEWISE)
-    prepared = other.prepare(1, [(b"a", b"1")])
+    prepared = other.prepare(encode_batch(1, [(b"a", b"1")]))
     with pytest.raises(ValueError, match="prepared by another memtable"):
         memtable.steps(prepared)
     memtable.add(prepared)
@@ -282,7 +293,9 @@ def test_native_adds_nothing_of_another_memtable() -> None:
 
 def test_native_has_room_for_all_that_is_prepared_at_a_time() -> None:
     memtable = native.Memtable(BYTEWISE)
-    batches = [memtable.prepare(number, [(b"%d" % number, b"")]) for number in range(1, 3000)]
+    batches = [
+        memtable.prepare(encode_batch(number, [(b"%d" % number, b"")])) for number in range(1, 3000)
+    ]
     del batches[1::3]
     for number, prepared in enumerate(batches):
         memtable.add(prepared)
@@ -298,7 +311,7 @@ def test_native_gives_back_what_is_prepared_and_never_added(size: int) -> None:
         filled(memtable, count)
         held = memtable.memory
         for _ in range(50):
-            prepared = memtable.prepare(1000, [(b"key", bytes(size))])
+            prepared = memtable.prepare(encode_batch(1000, [(b"key", bytes(size))]))
             assert memtable.memory >= held
             del prepared
         assert memtable.memory <= held + 1024  # room for one more key
@@ -309,33 +322,60 @@ def test_native_holds_little_more_than_what_there_is() -> None:
     memtable = native.Memtable(BYTEWISE)
     assert memtable.memory == 0
     for sequence in range(1, 20_001):
-        memtable.apply(sequence, [(b"%016d" % (sequence * 7919 % 20_000), bytes(100))])
+        memtable.apply(
+            encode_batch(sequence, [(b"%016d" % (sequence * 7919 % 20_000), bytes(100))])
+        )
         assert memtable.memory >= sequence * (16 + 100)
     memtable.entries()
     assert memtable.memory <= 20_000 * (16 + 100 + 150) + (2 << 20)
 
 
-WRONG: dict[str, tuple[int, Any, type[Exception]]] = {
-    "a key of text": (1, [(b"a", b""), ("text", b"")], TypeError),
-    "a value of a number": (1, [(b"a", b""), (b"b", 7)], TypeError),
-    "three fields": (1, [(b"a", b""), (b"b", b"", b"")], TypeError),
-    "no pair": (1, [b"ab"], TypeError),
-    "no sequence": (1, None, TypeError),
-    "a sequence number beyond the last": (MAX_SEQUENCE, [(b"a", b"")] * 2, ValueError),
-    "a sequence number beyond 64 bits": (2**64, [(b"a", b"")], OverflowError),
-    "a negative sequence number": (-1, [(b"a", b"")], OverflowError),
+WRONG = {
+    "nothing": b"",
+    "half a header": bytes(11),
+    "an operation too few": encode_batch(1, [(b"a", b"1")])[:8] + b"\2\0\0\0\1\1a\1b",
+    "an operation too many": encode_batch(1, [])[:8] + b"\0\0\0\0\1\1a\1b",
+    "an unknown kind": encode_batch(1, [])[:8] + b"\1\0\0\0\2\1a\1b",
+    "a key that goes on": encode_batch(1, [])[:8] + b"\1\0\0\0\0\2a",
+    "a value that goes on": encode_batch(1, [])[:8] + b"\1\0\0\0\1\1a\2b",
+    "no value": encode_batch(1, [])[:8] + b"\1\0\0\0\1\1a",
+    "a length that goes on": encode_batch(1, [])[:8] + b"\1\0\0\0\0\x80",
+    "a length of six bytes": encode_batch(1, [])[:8] + b"\1\0\0\0\0\x81\x80\x80\x80\x80\0a",
+    "a length of 35 bits": encode_batch(1, [])[:8] + b"\1\0\0\0\0\xff\xff\xff\xff\x7fa",
+    "numbers beyond the last": encode_batch(MAX_SEQUENCE, [(b"a", b"")])[:8] + b"\2" + bytes(7),
+    "a number beyond the last": b"\xff" * 8 + b"\1\0\0\0\0\1a",
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_native_refuses_a_batch_whole(case: str) -> None:
-    sequence, operations, error = WRONG[case]
-    memtable = native.Memtable(BYTEWISE)
-    with pytest.raises(error):
-        memtable.prepare(sequence, operations)
-    assert memtable.memory == memtable.count == 0
-    memtable.apply(MAX_SEQUENCE, [(b"last", b"of all")])
+def test_what_is_no_batch_is_refused_whole(case: str, kernel: ModuleType) -> None:
+    memtable = kernel.Memtable(BYTEWISE)
+    with pytest.raises(CorruptionError):
+        decode_batch(WRONG[case])
+    for add in (memtable.prepare, memtable.apply):
+        with pytest.raises(CorruptionError, match="write batch"):
+            add(WRONG[case])
+    assert memtable.memory == memtable.count == memtable.size == 0
+    last = encode_batch(MAX_SEQUENCE, [(b"last", b"of all")])
+    assert memtable.apply(last) == (MAX_SEQUENCE, 1)
     assert memtable.entries() == [(b"last", rank_of(MAX_SEQUENCE, PUT), b"of all")]
+
+
+@examples(300)
+@given(operations=BATCHES, data=st.data())
+def test_native_takes_for_a_batch_what_the_readable_one_does(
+    operations: Operations, data: st.DataObject
+) -> None:
+    record = bytearray(encode_batch(1, operations))
+    for _ in range(data.draw(st.integers(0, 3))):
+        record[data.draw(st.integers(0, len(record) - 1))] = data.draw(st.integers(0, 255))
+    found: list[Any] = []
+    for memtable in pair():
+        try:
+            found.append((memtable.apply(bytes(record)), memtable.entries()))
+        except CorruptionError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
 def test_native_refuses_orders_and_keys_that_are_not_of_bytes() -> None:
@@ -355,12 +395,12 @@ def test_native_refuses_orders_and_keys_that_are_not_of_bytes() -> None:
 @pytest.mark.parametrize("way", ["ascending", "descending"])
 def test_walks_go_on_while_entries_are_added(kernel: ModuleType, way: str) -> None:
     memtable = kernel.Memtable(BYTEWISE)
-    memtable.apply(1, [(b"%04d" % number, b"") for number in range(0, 3000, 2)])
+    memtable.apply(encode_batch(1, [(b"%04d" % number, b"") for number in range(0, 3000, 2)]))
     walk, seen = getattr(memtable, way)(None), []
     for sequence in range(5000, 5100):
         chunk = [key for key, *_ in next(walk, [])]
         seen += chunk if way == "ascending" else chunk[::-1]
-        memtable.apply(sequence, [(b"%04d" % (sequence % 97 * 31), b"new")])
+        memtable.apply(encode_batch(sequence, [(b"%04d" % (sequence % 97 * 31), b"new")]))
     assert seen == sorted(seen, reverse=way == "descending")
     assert {b"%04d" % number for number in range(0, 3000, 2)} <= set(seen)
     assert next(walk, None) is None
@@ -372,7 +412,7 @@ def test_native_walks_outlive_what_merges_their_runs_and_the_name_of_the_memtabl
     up, down = memtable.ascending(None), memtable.descending(None)
     first, last = next(up), next(down)
     for sequence in range(10_000, 10_200):
-        memtable.apply(sequence, [(b"\xff%d" % sequence, b"")])
+        memtable.apply(encode_batch(sequence, [(b"\xff%d" % sequence, b"")]))
         next(memtable.ascending(None))
     del memtable
     gc.collect()
@@ -386,7 +426,7 @@ def test_native_leaves_nothing_to_the_collector(no_collector: None) -> None:
     filled(memtable, 500)
     walk = memtable.ascending(None)
     next(walk)
-    prepared = memtable.prepare(1, [(b"a", b"")])
+    prepared = memtable.prepare(encode_batch(1, [(b"a", b"")]))
     gone = weakref.ref(memtable)
     del memtable, walk
     assert gone() is not None
@@ -401,7 +441,11 @@ def test_native_is_collected_with_what_refers_to_itself() -> None:
     log = Log()
     memtable = native.Memtable(BYTEWISE, log)
     filled(memtable, 500)
-    log.held = (memtable, memtable.prepare(1, [(b"a", b"")]), memtable.ascending(None))
+    log.held = (
+        memtable,
+        memtable.prepare(encode_batch(1, [(b"a", b"")])),
+        memtable.ascending(None),
+    )
     gone = weakref.ref(memtable)
     del memtable, log
     gc.collect()
@@ -414,16 +458,34 @@ class Torn:
 
 def test_room_is_a_matter_of_size_and_of_the_log(kernel: ModuleType) -> None:
     log: Any = Torn()
-    memtable = kernel.Memtable(BYTEWISE, log)
+    batch = encode_batch(1, [(b"key", b"v" * 500_000)])
+    memtable, full = (
+        kernel.Memtable(BYTEWISE, log, 500_035),
+        kernel.Memtable(BYTEWISE, log, 500_034),
+    )
     assert memtable.log is log
-    memtable.grow(2, 36)
-    assert memtable.size == 100
-    assert memtable.has_room(100)
-    assert not memtable.has_room(99)
+    for each in (memtable, full):
+        assert each.has_room()
+        each.apply(batch)
+        assert each.size == 500_035
+    assert memtable.has_room()
+    assert not full.has_room()
     log.is_torn = True
-    assert not memtable.has_room(100)
+    assert not memtable.has_room()
     memtable.log = None
-    assert memtable.has_room(100)
+    assert memtable.has_room()
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 40, 100, 1000, 20_000])
+def test_memory_is_bounded_whatever_the_size_of_an_entry(kernel: ModuleType, size: int) -> None:
+    """Half as much again as the capacity, and one batch."""
+    memtable = kernel.Memtable(BYTEWISE, None, 1 << 20)
+    sequence = 1
+    while memtable.has_room():
+        memtable.apply(encode_batch(sequence, [(b"%08d" % sequence, bytes(size))]))
+        sequence += 1
+    assert memtable.memory <= 1.5 * (1 << 20)
+    assert memtable.size >= 0.5 * (1 << 20) or size < 400
 
 
 # ---- What comes between ----
@@ -437,7 +499,7 @@ def test_native_finalizers_that_read_and_write_come_anywhere() -> None:
 
     def write(key: bytes) -> None:
         sequence = next(sequences)
-        memtable.apply(sequence, [(key, b"value")])
+        memtable.apply(encode_batch(sequence, [(key, b"value")]))
         added.append((key, rank_of(sequence, PUT)))
 
     class Meddler:
@@ -470,13 +532,15 @@ def test_native_finalizers_that_read_and_write_come_anywhere() -> None:
 
 def test_native_batches_are_whole_wherever_adding_them_is_interrupted() -> None:
     def added(memtable: Memtable) -> None:
-        run_steps(iter(memtable.steps(memtable.prepare(5, [(b"a", b"1"), (b"b", b"2")]))))
+        run_steps(
+            iter(memtable.steps(memtable.prepare(encode_batch(5, [(b"a", b"1"), (b"b", b"2")]))))
+        )
 
     for number in range(points(lambda: added(native.Memtable(BYTEWISE)), INSTRUCTIONS)):
         memtable = native.Memtable(BYTEWISE)
         interrupted_at(number, lambda memtable=memtable: added(memtable), kind=INSTRUCTIONS)
         assert memtable.count == len(memtable.entries()) in (0, 2)
-        memtable.apply(7, [(b"c", b"3")])
+        memtable.apply(encode_batch(7, [(b"c", b"3")]))
         assert len(memtable.entries()) == memtable.count
 
 
