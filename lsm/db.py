@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, final
 from lsm import inspection, iterators, lookups, opening
 from lsm.arguments import flag, key_bytes, optional_key
 from lsm.batch import WriteBatch
-from lsm.kernels import Reader
+from lsm.kernels import Keyspace
 from lsm.options import NOT_GIVEN, NotGiven
 from lsm.prefixed_db import PrefixedDB
 from lsm.snapshot import Snapshot
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @final
-class DB(Reader):
+class DB(Keyspace):
     """A database in a directory. ``docs/engine.md`` has every argument and what it promises.
 
     One process has it open at a time, for writing; any number of its threads use it together.
@@ -104,22 +104,6 @@ class DB(Reader):
         self._finalizer = weakref.finalize(self, self._store.close_when_collected)
 
     # -- Reading and writing ---------------------------------------------------------------
-
-    def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
-        """Set the key's value.
-
-        When this returns, the system has it, and it survives the end of the process; with ``sync``
-        it survives the loss of power, too.
-        """
-        key = key_bytes("key", key)
-        self._store.check_open()
-        value = key_bytes("value", value)
-        self._store.write(((key, value),), len(key) + len(value), flag("sync", sync))
-
-    def delete(self, key: Buffer, *, sync: bool | None = False) -> None:
-        """Delete the key, if it is there."""
-        key = key_bytes("key", key)
-        self._store.write(((key, None),), len(key), flag("sync", sync))
 
     def write_batch(
         self, *, transaction: bool | None = False, sync: bool | None = False

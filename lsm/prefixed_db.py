@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lsm.arguments import flag, key_bytes
 from lsm.batch import WriteBatch
-from lsm.kernels import Reader
+from lsm.kernels import Keyspace
 from lsm.snapshot import Snapshot
 from lsm.state import ITERATOR_CLOSED
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lsm.store import Store
 
 
-class PrefixedDB(Reader):
+class PrefixedDB(Keyspace):
     """Reads and writes a database as if it held only the keys with a prefix, and not the prefix."""
 
     __slots__ = ("__weakref__", "_db")
@@ -36,14 +36,6 @@ class PrefixedDB(Reader):
     def prefix(self) -> bytes:
         """What all keys begin with in the database, the prefixes of outer parts included."""
         return self._prefix or b""
-
-    def put(self, key: Buffer, value: Buffer, *, sync: bool | None = False) -> None:
-        """Set the key's value."""
-        self._db.put(self.prefix + key_bytes("key", key), value, sync=sync)
-
-    def delete(self, key: Buffer, *, sync: bool | None = False) -> None:
-        """Delete the key, if it is there."""
-        self._db.delete(self.prefix + key_bytes("key", key), sync=sync)
 
     def write_batch(
         self, *, transaction: bool | None = False, sync: bool | None = False

@@ -62,7 +62,8 @@ class WritableFile(Protocol):
 
         A file with small appends is given ``Placed`` bytes, which belong at its end, or over the
         same ones: whoever was interrupted while appending does it again. A file that does not look
-        at the place is as good for everything but that.
+        at the place is as good for everything but that. A file may have a ``descriptor``, by which
+        its owner can do the same.
         """
 
     def flush(self) -> None:
@@ -363,6 +364,8 @@ class _LogFile(_File):
 
     def __init__(self, raw: io.FileIO, path: str):
         super().__init__(raw, path)
+        # Where a place can be written to; what is written by it does not count in the size.
+        self.descriptor = raw.fileno() if hasattr(os, "pwrite") else -1
         self._write_at = _write_keeping_the_gil()
 
     def append(self, data: Data) -> None:
@@ -377,8 +380,9 @@ class _LogFile(_File):
             self.size = end
 
     def truncate(self, length: int) -> None:
-        if not 0 <= length <= self.size:
-            raise ValueError(f"{self.path} cannot be cut to {length} bytes: it has {self.size}")
+        size = os.fstat(self._raw.fileno()).st_size
+        if not 0 <= length <= size:
+            raise ValueError(f"{self.path} cannot be cut to {length} bytes: it has {size}")
         with trying(f"cut the file to {length} bytes", self.path):
             os.ftruncate(self._raw.fileno(), length)
         self.size = length

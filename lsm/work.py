@@ -27,8 +27,6 @@ class Work:
     compaction_seconds: float = 0.0
     slowed_seconds: float = 0.0
     stopped_seconds: float = 0.0
-    user_bytes: int = 0
-    log_bytes: int = 0
     table_bytes: int = 0
     filters_failed: int = 0
     levels: list[LevelWork] = attrs.field(factory=lambda: [LevelWork() for _ in range(LEVELS)])

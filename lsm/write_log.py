@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lsm.disk import filenames
 from lsm.disk.fragments import BLOCK_BYTES, frame
 from lsm.errors import IOError
+from lsm.kernels import LogEnd
 from lsm.storage import Placed
 from lsm.syncing import checked_sync
 
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from lsm.storage import Storage, WritableFile
 
 
-class WriteLog:
+class WriteLog(LogEnd):
     """One log file, from its creation on. Its name is durable before it takes a record.
 
     The first log of an open database, which no other one precedes, may be an empty file that was
     found: who only reads has nothing made durable.
 
-    ``end`` is where the last record ends that counts, and where the next one goes. A log that
-    ``is_torn`` has part of a record behind that, and takes no more; cutting it off there and then
-    might hit a record that a signal handler has written meanwhile.
+    Once it is ready for its first record, the ``descriptor`` is that of its file, if that has one.
+    What is torn is not cut off there and then: that might hit a record that a signal handler has
+    written meanwhile.
 
     ``previous`` is the log that this one follows: it is synced and closed first, because a synced
     write to this one must not outlive an unsynced one to that.
@@ -35,6 +36,7 @@ class WriteLog:
         self.number = number
         self.end = 0
         self.is_torn = False
+        self.descriptor = -1
         self._is_finished = False
         self._previous = previous
         self._storage = storage
@@ -66,6 +68,7 @@ class WriteLog:
         self.finish_previous()
         self.sync_name()
         self._is_ready = True
+        self.descriptor = getattr(self._file, "descriptor", -1)
 
     def sync_name(self) -> None:
         """Make the name of the file durable; once done, do nothing."""
@@ -87,6 +90,7 @@ class WriteLog:
 
     def finish(self) -> None:
         """Sync for the last time; once done, do nothing."""
+        self.descriptor = -1
         try:
             if not self._is_finished:
                 self.sync()
@@ -101,6 +105,7 @@ class WriteLog:
 
     def close(self) -> None:
         """Close the file, and that of the previous log."""
+        self.descriptor = -1
         if self._previous is not None:
             self._previous.close()
         if self.is_torn:

@@ -15,14 +15,14 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
-from lsm.kernels.python.batch import encode_batch
+from lsm.kernels.python.batch import joined
 from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
 from lsm.steps import call_all, run_steps
@@ -31,12 +31,10 @@ from lsm.write_log import WriteLog
 if TYPE_CHECKING:
     from lsm.background import Background
     from lsm.disk.keys import Entry
-    from lsm.kernels.python import Memtable, View
+    from lsm.kernels.python import Batch, Memtable, View
     from lsm.state import State
     from lsm.storage import Placed
     from lsm.turnstile import Ticket
-
-Operations = Sequence[tuple[bytes, bytes | None]]
 
 # LevelDB's: how many bytes one commit may hold, and how many more than a small first batch.
 _GROUP_BYTES = 1 << 20
@@ -50,11 +48,12 @@ _NO_STEPS: Iterator[Any] = iter(())
 class QueuedWrite:
     """A batch in the queue; once it is ``done``, ``error`` is why it was not written, if so."""
 
-    __slots__ = ("done", "error", "operations", "size", "sync")
+    __slots__ = ("count", "done", "error", "record", "size", "sync")
 
-    def __init__(self, operations: Operations, size: int, sync: bool):
-        self.operations = operations
-        self.size = size
+    def __init__(self, batch: Batch, sync: bool):
+        self.record = batch.record_to_stamp()
+        self.count = batch.count
+        self.size = batch.payload
         self.sync = sync
         self.done = False
         self.error: Exception | None = None
@@ -76,7 +75,6 @@ class Commit:
     visible_before: int
     rank: int
     sync: bool
-    size: int
     steps: Iterator[Any] = _NO_STEPS
     is_logged: bool = False
     is_synced: bool = False
@@ -93,12 +91,13 @@ class Writer:
         self._state = state
         self._background = background
         self._queue: deque[QueuedWrite] = deque()
-        self._pending: Commit | None = None
         self._switching = threading.RLock()
 
-    def write(self, operations: Operations, size: int, sync: bool) -> None:
-        """Write operations as one: all of them or none are there, whatever happens."""
-        queued = QueuedWrite(operations, size, sync)
+    def write(self, batch: Batch, sync: bool) -> None:
+        """Write a batch as one: all of it or nothing is there, whatever happens."""
+        if not sync and batch.commit_alone():
+            return
+        queued = QueuedWrite(batch, sync)
         try:
             self._queue.append(queued)
             while not queued.done:
@@ -158,8 +157,7 @@ class Writer:
         """Whether the memtable and level 0 let a write go on at once."""
         view, options = self._view, self._state.options
         return (
-            view.memtables[0].has_room(options.write_buffer_size)
-            and len(view.version.levels[0]) < options.level0_slow_files
+            view.memtables[0].has_room() and len(view.version.levels[0]) < options.level0_slow_files
         )
 
     def _make_room(self, force: bool = False) -> None:
@@ -176,7 +174,7 @@ class Writer:
             if slow and level0 >= options.level0_slow_files:
                 slow = False
                 state.work.slowed_seconds += _waited(ticket, _SLOW_SECONDS)
-            elif not force and memtable.has_room(options.write_buffer_size):
+            elif not force and memtable.has_room():
                 return
             elif not others and level0 < options.level0_stop_files:
                 self._switch(memtable)
@@ -196,7 +194,7 @@ class Writer:
                 with self._state.lock:
                     self._finish_pending()
                     view = self._view
-                    memtable = state.kernel.Memtable(state.comparator, log)
+                    memtable = state.new_memtable(log)
                     memtables = (memtable, *view.memtables)
                     state.publish(state.kernel.View(memtables, view.version))
                     log.finish_previous()
@@ -245,10 +243,18 @@ class Writer:
                 self._sync_log()
             self._leave_queue(group)
             return True
-        if self._pending is None:
-            self._pending = commit
+        if self._state.pending is None:
+            self._state.pending = commit
             self._run(commit, is_own=True)
+            self._look_ahead()
         return True
+
+    def _look_ahead(self) -> None:
+        """Find out whether the next writer is to wait for anything."""
+        state = self._state
+        state.is_unhindered = state.view is not None and self._has_room()
+        if state.failure is not None or state.closed_by is not None:  # since then, too
+            state.is_unhindered = False
 
     def _is_torn(self) -> bool:
         """Whether the log takes no more records; an error where this thread must not wait."""
@@ -282,26 +288,23 @@ class Writer:
 
     def _new_commit(self, group: list[QueuedWrite]) -> Commit | None:
         """The commit of a group's operations; None if there are none."""
-        state, operations, size = self._state, group[0].operations, group[0].size
-        if len(group) > 1:
-            operations = [operation for each in group for operation in each.operations]
-            size = sum(each.size for each in group)
-        if not operations:
+        state = self._state
+        count = sum([each.count for each in group])
+        if not count:
             return None
         visible, memtable = state.visible, self._view.memtables[0]
-        last = sequence_of(visible) + len(operations)
+        last = sequence_of(visible) + count
         if last > MAX_SEQUENCE:
             raise Error(f"{state.directory}: the sequence numbers are used up, all 2^56 of them")
         log = memtable.log
         assert log is not None
-        sequence = sequence_of(visible) + 1
-        entries = memtable.prepare(sequence, operations)
-        placed = log.place(encode_batch(sequence, operations))
+        record = joined(sequence_of(visible) + 1, count, [each.record for each in group])
+        entries = memtable.prepare(record)
         commit = Commit(
-            group, memtable, log, placed, entries, visible, rank_of(last), group[0].sync, size
+            group, memtable, log, log.place(record), entries, visible, rank_of(last), group[0].sync
         )
         commit.steps = self._steps(commit, *memtable.steps(entries))
-        memtable.grow(len(entries), size)
+        memtable.grow(entries)
         return commit
 
     def _steps(self, commit: Commit, *adding: Any) -> Iterator[Any]:
@@ -317,8 +320,8 @@ class Writer:
 
     def _finish_pending(self) -> None:
         """Finish the commit that another thread or operation has left pending."""
-        if self._pending is not None:
-            self._run(self._pending, is_own=False)
+        if self._state.pending is not None:
+            self._run(self._state.pending, is_own=False)
 
     def _run(self, commit: Commit, *, is_own: bool) -> None:
         """Finish the pending commit, or fail it."""
@@ -341,8 +344,8 @@ class Writer:
             # A reentrant write came between making this commit and registering it, and has its
             # place and its sequence numbers. Its batches are still in the queue, or written. Asked
             # in this order: what makes a commit visible has marked it as logged before.
-            if self._pending is commit:
-                self._pending = None
+            if self._state.pending is commit:
+                self._state.pending = None
             return
         if not commit.is_logged:
             commit.log.append(commit.placed)
@@ -358,10 +361,10 @@ class Writer:
         if self._state.visible > commit.rank:  # no memory: the steps ended somewhere
             self._run_missing_steps(commit)
         self._leave_queue(commit.group)
-        if self._pending is commit:
-            self._pending = None
-            self._state.work.user_bytes += commit.size
-            self._state.work.log_bytes += len(commit.placed)
+        if self._state.pending is commit:
+            self._state.pending = None
+            self._state.user_bytes += sum([each.size for each in commit.group])
+            self._state.log_bytes += len(commit.placed)
 
     def _run_missing_steps(self, commit: Commit) -> None:
         """Run the steps that have not run, after there was no memory in the midst of them."""
@@ -375,7 +378,7 @@ class Writer:
     def _fail_commit(self, commit: Commit, error: Exception) -> None:
         """Have every batch of a commit fail with this error."""
         state, log = self._state, commit.log
-        if self._pending is not commit:
+        if self._state.pending is not commit:
             return  # a reentrant write has finished it
         log.is_torn = True
         if isinstance(error, SyncError):
@@ -387,7 +390,7 @@ class Writer:
         for each in commit.group:
             each.error = error
         self._leave_queue(commit.group)
-        self._pending = None
+        self._state.pending = None
 
     def _leave_queue(self, group: list[QueuedWrite]) -> None:
         """Withdraw the batches of a group, written or failed, from the queue."""

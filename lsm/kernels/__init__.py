@@ -79,8 +79,11 @@ _chosen = load(KERNEL)
 # What all databases have in common, whatever the order of their keys.
 if TYPE_CHECKING:
     from lsm.kernels.python import CLOSED as CLOSED
+    from lsm.kernels.python import Batch as Batch
     from lsm.kernels.python import FilterDoor as FilterDoor
     from lsm.kernels.python import Iterator as Iterator
+    from lsm.kernels.python import Keyspace as Keyspace
+    from lsm.kernels.python import LogEnd as LogEnd
     from lsm.kernels.python import Readable as Readable
     from lsm.kernels.python import Reader as Reader
     from lsm.kernels.python import TableFile as TableFile
@@ -89,7 +92,8 @@ if TYPE_CHECKING:
     from lsm.kernels.python import Walkers as Walkers
 else:
     FilterDoor, TableFile, Tally = _chosen.FilterDoor, _chosen.TableFile, _chosen.Tally
-    Readable, Reader = _chosen.Readable, _chosen.Reader
+    Readable, Reader, Keyspace = _chosen.Readable, _chosen.Reader, _chosen.Keyspace
+    Batch, LogEnd = _chosen.Batch, _chosen.LogEnd
     CLOSED, Iterator, Walker, Walkers = (
         _chosen.CLOSED, _chosen.Iterator, _chosen.Walker, _chosen.Walkers
     )  # fmt: skip

@@ -24,6 +24,18 @@ import attrs
 import filters
 import lsm
 import policies
+from lsm.storage import FileSystem, WritableFile
+
+
+class Stepwise(FileSystem):
+    """The system's own files, to whose logs nobody writes at once: every commit takes steps."""
+
+    def create(self, path: str, *, small_appends: bool = False) -> WritableFile:
+        file = super().create(path, small_appends=small_appends)
+        if small_appends:
+            file.descriptor = -1  # type: ignore[attr-defined]
+        return file
+
 
 Kind = Literal["signals", "instructions"]
 SIGNALS: Kind = "signals"

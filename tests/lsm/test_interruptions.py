@@ -18,7 +18,15 @@ import pytest
 
 import lsm
 from tests.effort import by_effort, effort
-from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, chosen, interrupted_at, points
+from tests.lsm.interrupting import (
+    INSTRUCTIONS,
+    SIGNALS,
+    Kind,
+    Stepwise,
+    chosen,
+    interrupted_at,
+    points,
+)
 from tests.lsm.patience import SECONDS, within
 
 # A file whose opening is interrupted before anybody has it is closed by Python, with a warning.
@@ -56,7 +64,7 @@ class Subject:
 
     @classmethod
     def made(cls, path: Path, count: int = 60) -> Subject:
-        db = lsm.DB(path, create_if_missing=True, **TINY)
+        db = lsm.DB(path, create_if_missing=True, storage=Stepwise(), **TINY)
         subject = cls(path, db, {})
         for number in range(count):
             subject.put(b"%03d" % (number * 37 % 50), b"value %d" % number)
@@ -302,7 +310,7 @@ def test_an_operation_within_another_is_done_and_so_is_the_other(
 
 @pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
 def test_a_write_within_a_write_loses_neither_wherever_it_comes(kind: Kind, tmp_path: Path) -> None:
-    with lsm.DB(tmp_path / "db", create_if_missing=True) as db:
+    with lsm.DB(tmp_path / "db", create_if_missing=True, storage=Stepwise()) as db:
         written = {}
         for number in itertools.count():
             outer, inner = b"outer %d" % number, b"inner %d" % number
@@ -322,6 +330,19 @@ def test_a_write_within_a_write_loses_neither_wherever_it_comes(kind: Kind, tmp_
         assert dict(db) == written
     with lsm.DB(tmp_path / "db") as db:
         assert dict(db) == written
+
+
+@pytest.mark.skipif(lsm.KERNEL == "python", reason="it takes steps")
+def test_nothing_comes_into_a_lone_commit(tmp_path: Path) -> None:
+    with lsm.DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"before", b"")  # which gets the log ready
+        batch = db.write_batch()
+        for write in (
+            lambda: db.put(b"a", b"1"),
+            lambda: db.delete(b"b"),
+            lambda: batch.put(b"", b""),
+        ):
+            assert points(write) == points(lambda: None)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

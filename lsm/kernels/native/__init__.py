@@ -3,11 +3,14 @@
 Nouns that have no compiled twin are the readable kernel's, which work with the compiled ones.
 """
 
+from lsm.kernels.native.batch import Batch
 from lsm.kernels.native.block import Block
 from lsm.kernels.native.cache_item import CacheItem
 from lsm.kernels.native.cursor import CLOSED, Cursor, Window
 from lsm.kernels.native.filter_door import FilterDoor
 from lsm.kernels.native.iterator import Iterator, Walker, Walkers
+from lsm.kernels.native.keyspace import Keyspace
+from lsm.kernels.native.log_end import LogEnd
 from lsm.kernels.native.lookup import find
 from lsm.kernels.native.memtable import Memtable
 from lsm.kernels.native.merge import Source
@@ -23,6 +26,7 @@ from lsm.kernels.python.cursor import Edge
 
 __all__ = [
     "CLOSED",
+    "Batch",
     "Block",
     "BlockBuilder",
     "CacheItem",
@@ -30,6 +34,8 @@ __all__ = [
     "Edge",
     "FilterDoor",
     "Iterator",
+    "Keyspace",
+    "LogEnd",
     "Memtable",
     "Readable",
     "Reader",

@@ -1,4 +1,4 @@
-"""What readers read: the state of an open database that a lookup begins with."""
+"""What readers read: the state of an open database that lookups and lone commits begin with."""
 
 from libc.stdint cimport uint64_t
 
@@ -10,4 +10,8 @@ cdef class Readable:
     cdef public object tables
     cdef public object closed_by
     cdef public Walkers walkers
+    cdef public object pending
+    cdef public bint is_unhindered
+    cdef public uint64_t user_bytes
+    cdef public uint64_t log_bytes
     cdef uint64_t version

@@ -1,4 +1,4 @@
-"""What readers read: the state of an open database that a lookup begins with."""
+"""What readers read: the state of an open database that lookups and lone commits begin with."""
 
 from lsm.kernels.native.version cimport rank_of, version_of
 
@@ -8,6 +8,10 @@ cdef class Readable:
 
     The view is None when the database is closed. ``closed_by`` is why nobody is to begin anything,
     and ``walkers`` are those to be closed then.
+
+    ``pending`` is the commit that is under way, if there is one. A commit may be made at once if
+    there is none and writing ``is_unhindered``: nothing has failed, and nobody is to wait.
+    ``user_bytes`` and ``log_bytes`` count what was written.
     """
 
     @property

@@ -29,12 +29,6 @@ cdef class Reader:
     are no lookups any more, and ``_closed_iterator_error()`` why no iterators.
     """
 
-    cdef public Readable _store
-    cdef public object _pinned_db
-    cdef bytes prefix
-    cdef uint64_t version
-    cdef bint is_fixed
-
     @property
     def _prefix(self):
         return self.prefix

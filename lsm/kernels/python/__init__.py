@@ -5,12 +5,15 @@ databases with a comparator of their own run on. Each module that has a twin has
 name in ``lsm/kernels/native``.
 """
 
+from lsm.kernels.python.batch import Batch
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.cache_item import CacheItem
 from lsm.kernels.python.cursor import CLOSED, Cursor, Edge, Source, Window
 from lsm.kernels.python.filter_door import FilterDoor
 from lsm.kernels.python.iterator import Iterator, Walker, Walkers
+from lsm.kernels.python.keyspace import Keyspace
+from lsm.kernels.python.log_end import LogEnd
 from lsm.kernels.python.lookup import find
 from lsm.kernels.python.memtable import Memtable
 from lsm.kernels.python.readable import Readable
@@ -23,6 +26,7 @@ from lsm.kernels.python.view import View
 
 __all__ = [
     "CLOSED",
+    "Batch",
     "Block",
     "BlockBuilder",
     "CacheItem",
@@ -30,6 +34,8 @@ __all__ = [
     "Edge",
     "FilterDoor",
     "Iterator",
+    "Keyspace",
+    "LogEnd",
     "Memtable",
     "Readable",
     "Reader",

@@ -1,4 +1,4 @@
-"""Write batches, and the records of a log that they are: pure functions from bytes to bytes.
+"""Write batches, and the records of a log that they are.
 
 A write batch is a record of a write-ahead log::
 
@@ -11,12 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import TYPE_CHECKING
 
+from lsm.arguments import key_bytes
 from lsm.disk.coding import MAX_VARINT32, SHORT_VARINTS, Fields, varint
 from lsm.disk.keys import DELETE, MAX_SEQUENCE, PUT
 from lsm.errors import CorruptionError
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from lsm.store import Store
+
 _BATCH = Struct("<QI")
+HEADER_BYTES = _BATCH.size
+_NO_HEADER = bytes(HEADER_BYTES)
 
 # What stands before a key whose length takes one byte.
 _PUT_KEY = [bytes((PUT, length)) for length in range(128)]
@@ -28,23 +37,35 @@ def encode_batch(sequence: int, operations: Sequence[tuple[bytes, bytes | None]]
 
     An operation is (key, value), or (key, None) to delete the key.
     """
-    count = len(operations)
+    parts = [_header(sequence, len(operations))]
+    for key, value in operations:
+        parts += _encoded(key, value)
+    return b"".join(parts)
+
+
+def joined(sequence: int, count: int, records: Sequence[bytes]) -> bytes:
+    """The record of the operations of all these, so many together, under another number."""
+    operations = [memoryview(each)[HEADER_BYTES:] for each in records]
+    return b"".join((_header(sequence, count), *operations))
+
+
+def _header(sequence: int, count: int) -> bytes:
     if not 0 <= sequence <= MAX_SEQUENCE + 1 - max(count, 1) or count > MAX_VARINT32:
         raise ValueError(
             f"a batch of {count} operations cannot start at sequence number {sequence}: "
             f"allowed are 0 to {MAX_SEQUENCE}, and {MAX_VARINT32} operations"
         )
-    parts = [_BATCH.pack(sequence, count)]
-    add = parts.extend
-    for key, value in operations:
-        length = len(key)
-        if value is None:
-            add((_DELETE_KEY[length] if length < 128 else b"\0" + _length(length), key))
-            continue
-        put = _PUT_KEY[length] if length < 128 else b"\1" + _length(length)
-        length = len(value)
-        add((put, key, SHORT_VARINTS[length] if length < 128 else _length(length), value))
-    return b"".join(parts)
+    return _BATCH.pack(sequence, count)
+
+
+def _encoded(key: bytes, value: bytes | None) -> tuple[bytes, ...]:
+    """An operation, in parts."""
+    length = len(key)
+    if value is None:
+        return _DELETE_KEY[length] if length < 128 else b"\0" + _length(length), key
+    put = _PUT_KEY[length] if length < 128 else b"\1" + _length(length)
+    length = len(value)
+    return put, key, SHORT_VARINTS[length] if length < 128 else _length(length), value
 
 
 def _length(length: int) -> bytes:
@@ -52,8 +73,84 @@ def _length(length: int) -> bytes:
     if length < 1 << 14:
         return bytes((length & 127 | 128, length >> 7))
     if length > MAX_VARINT32:
-        raise ValueError(f"a key or value has {length} bytes, allowed are {MAX_VARINT32}")
+        raise too_long(length)
     return varint(length)
+
+
+def too_long(length: int) -> ValueError:
+    """The error for a key or value of so many bytes."""
+    return ValueError(f"a key or value has {length} bytes, allowed are {MAX_VARINT32}")
+
+
+class Batch:
+    """Puts and deletes in the order they came, of keys that get a prefix.
+
+    ``_store`` is the database that they are for: once it is closed, nothing is collected any more.
+    """
+
+    __slots__ = ("_operations", "_prefix", "_store")
+
+    _store: Store
+    _prefix: bytes
+
+    def __init__(self) -> None:
+        # Of each the encoded bytes, and how many its key and value have. It grows by calls that
+        # nothing comes into.
+        self._operations: list[tuple[bytes, int]] = []
+
+    @property
+    def count(self) -> int:
+        """How many operations were collected."""
+        return len(self._operations)
+
+    @property
+    def payload(self) -> int:
+        """How many bytes their keys and values have."""
+        return sum(payload for _, payload in self._operations)
+
+    def put(self, key: Buffer, value: Buffer) -> None:
+        """Add an operation that sets the key's value."""
+        key = key_bytes("key", key)
+        self._store.check_open()
+        self._add(self._prefix + key, key_bytes("value", value))
+
+    def delete(self, key: Buffer) -> None:
+        """Add an operation that deletes the key."""
+        key = key_bytes("key", key)
+        self._store.check_open()
+        self._add(self._prefix + key, None)
+
+    def append(self, source: Batch) -> None:
+        """Add another batch's operations as they are, that one's prefix included."""
+        if not isinstance(source, Batch):
+            raise TypeError(f"source is a WriteBatch, not {type(source).__name__}")
+        self._store.check_open()
+        self._operations += source._operations
+
+    def clear(self) -> None:
+        """Drop the operations that were collected so far."""
+        self._store.check_open()
+        self._operations = []
+
+    def approximate_size(self) -> int:
+        """The bytes the batch would take in the log."""
+        self._store.check_open()
+        return HEADER_BYTES + sum(len(encoded) for encoded, _ in self._operations)
+
+    def record_to_stamp(self) -> bytes:
+        """The record of all operations, with a header of zeros."""
+        return b"".join((_NO_HEADER, *(encoded for encoded, _ in self._operations)))
+
+    def commit_alone(self) -> bool:
+        """Write all operations at once, if nothing is in the way; whether that was so.
+
+        Here something always is: between two instructions of Python anybody may come.
+        """
+        return False
+
+    def _add(self, key: bytes, value: bytes | None) -> None:
+        encoded = b"".join(_encoded(key, value))
+        self._operations.append((encoded, len(key) + len(value or b"")))
 
 
 def decode_batch(record: bytes) -> tuple[int, list[tuple[bytes, bytes | None]]]:
@@ -92,6 +189,12 @@ def decode_batch(record: bytes) -> tuple[int, list[tuple[bytes, bytes | None]]]:
             + (f"{at}" if at < len(record) else "more")
         )
     return sequence, operations
+
+
+def sequence_in(record: bytes) -> int:
+    """The first sequence number of a write batch."""
+    sequence: int = _BATCH.unpack_from(record)[0]
+    return sequence
 
 
 def _decode_header(record: bytes) -> tuple[int, int]:
