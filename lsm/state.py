@@ -23,13 +23,13 @@ from lsm.turnstile import Turnstile
 from lsm.work import Work
 
 if TYPE_CHECKING:
+    from lsm.commit import Commit
     from lsm.comparator import Comparator
     from lsm.kernels.python import Memtable, View
     from lsm.options import Options
     from lsm.recovery import LogLoss
     from lsm.storage import Storage
     from lsm.write_log import WriteLog
-    from lsm.writer import Commit
 
 _log = logging.getLogger("lsm")
 

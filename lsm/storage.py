@@ -27,6 +27,9 @@ from lsm.syncing import checked_sync
 Data = bytes | bytearray | memoryview
 
 BUFFER_BYTES = 1 << 16
+# What goes to the page cache within a fraction of a millisecond: for more, who appends lets other
+# threads run meanwhile.
+_SMALL_BYTES = 1 << 20
 
 
 class Placed(bytes):
@@ -371,9 +374,10 @@ class _LogFile(_File):
     def append(self, data: Data) -> None:
         offset = data.offset if isinstance(data, Placed) else self.size
         at, end, descriptor = offset, offset + len(data), self._raw.fileno()
+        write_at = self._write_at if end - at <= _SMALL_BYTES else _write_at_length
         try:
             while at < end:
-                at += self._write_at(descriptor, data[at - end :] if at > offset else data, at)
+                at += write_at(descriptor, data[at - end :] if at > offset else data, at)
         except OSError as error:
             raise self._unwritten(error, end - offset, offset, at - offset) from error
         if end > self.size:
@@ -426,7 +430,7 @@ def _write_keeping_the_gil() -> Callable[[int, Data, int], int]:
         # Where a plain ``pwrite`` takes offsets of 32 bits, there is another one beside it.
         write = getattr(library, "pwrite64", None) or library.pwrite
     except (ImportError, OSError, AttributeError, TypeError):  # as on Windows
-        return getattr(os, "pwrite", _seek_and_write)
+        return _write_at_length
     write.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64)
     write.restype = ctypes.c_ssize_t
 
@@ -442,6 +446,12 @@ def _write_keeping_the_gil() -> Callable[[int, Data, int], int]:
         return int(done)
 
     return write_some
+
+
+def _write_at_length(descriptor: int, data: Data, offset: int) -> int:
+    """os.pwrite, beside which other threads run."""
+    written: int = getattr(os, "pwrite", _seek_and_write)(descriptor, data, offset)
+    return written
 
 
 def _seek_and_write(descriptor: int, data: Data, offset: int) -> int:  # pragma: no cover

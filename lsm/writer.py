@@ -18,8 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
+from lsm.commit import NO_STEPS, Commit, QueuedWrite
 from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.batch import joined
@@ -30,10 +29,8 @@ from lsm.write_log import WriteLog
 
 if TYPE_CHECKING:
     from lsm.background import Background
-    from lsm.disk.keys import Entry
     from lsm.kernels.python import Batch, Memtable, View
     from lsm.state import State
-    from lsm.storage import Placed
     from lsm.turnstile import Ticket
 
 # LevelDB's: how many bytes one commit may hold, and how many more than a small first batch.
@@ -41,43 +38,6 @@ _GROUP_BYTES = 1 << 20
 _SMALL_BYTES = 128 << 10
 # LevelDB's: how long a write is delayed while level 0 has many tables.
 _SLOW_SECONDS = 0.001
-
-_NO_STEPS: Iterator[Any] = iter(())
-
-
-class QueuedWrite:
-    """A batch in the queue; once it is ``done``, ``error`` is why it was not written, if so."""
-
-    __slots__ = ("count", "done", "error", "record", "size", "sync")
-
-    def __init__(self, batch: Batch, sync: bool):
-        self.record = batch.record_to_stamp()
-        self.count = batch.count
-        self.size = batch.payload
-        self.sync = sync
-        self.done = False
-        self.error: Exception | None = None
-
-
-@attrs.define(eq=False)
-class Commit:
-    """A group of batches on its way into log and memtable.
-
-    ``visible_before`` is the rank that was visible when it was made, ``rank`` the one that it makes
-    visible.
-    """
-
-    group: list[QueuedWrite]
-    memtable: Memtable
-    log: WriteLog
-    placed: Placed
-    entries: list[Entry]
-    visible_before: int
-    rank: int
-    sync: bool
-    steps: Iterator[Any] = _NO_STEPS
-    is_logged: bool = False
-    is_synced: bool = False
 
 
 class Writer:
@@ -356,7 +316,7 @@ class Writer:
         try:
             run_steps(commit.steps)
         except MemoryError:
-            commit.steps = _NO_STEPS
+            commit.steps = NO_STEPS
             raise
         if self._state.visible > commit.rank:  # no memory: the steps ended somewhere
             self._run_missing_steps(commit)
