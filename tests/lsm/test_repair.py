@@ -640,10 +640,10 @@ def test_damage_leaves_the_other_tables_as_they_are(
     after = placed(path)
     del before[deepest.number]
     assert before.items() <= after.items()
-    assert sorted(new.level for number, new in after.items() if number not in before) == [
-        0,
-        deepest.level,
-    ]
+    *of_the_log, rewritten = sorted(
+        new.level for number, new in after.items() if number not in before
+    )
+    assert (set(of_the_log), rewritten) == ({0}, deepest.level)
     with lsm.DB(path) as db:
         found = dict(db)
         assert {key: value for key, value in found.items() if model.get(key) != value} == {}
@@ -986,7 +986,9 @@ def test_a_long_log_takes_no_more_memory_than_the_write_buffer(
 ) -> None:
     model, _ = logged(path, rng)
     repair(path, write_buffer_size=20_000)
-    assert [new.level for new in placed(path).values()] == [0] * 5
+    levels = [new.level for new in placed(path).values()]
+    # Of what a buffer may take, entries of the readable kernel take more.
+    assert levels == [0] * (5 if lsm.KERNEL == "native" else 9)
     check(path, model)
 
 
