@@ -21,9 +21,9 @@ from lsm.table_factory import DeeperLevels
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
-    from lsm.disk.keys import Entry
     from lsm.installing import Installer
     from lsm.kernels import TableFile
+    from lsm.kernels.python import Memtable
     from lsm.picking import Plan
     from lsm.state import State
     from lsm.version import Version
@@ -184,25 +184,26 @@ class Background:
         assert successor.log is not None
         edit = Edit(log_number=successor.log.number)
         files = []
-        if entries := memtable.entries():
-            files = self._write(edit, entries)
+        if memtable:
+            files = self._write(edit, memtable)
         self._installer.install(edit, files, flushed=memtable)
         self._deep_flush = False
         state.work.flushes += 1
         state.work.flush_seconds += time.perf_counter() - start
 
-    def _write(self, edit: Edit, entries: list[Entry]) -> list[TableFile]:
-        """Write entries to a table on the deepest level it may go to, and add it to an edit."""
+    def _write(self, edit: Edit, memtable: Memtable) -> list[TableFile]:
+        """Write a memtable to a table on the deepest level it may go to, and add it to an edit."""
+        low, high = memtable.bounds()
         with self._lock:
             view = self._state.view
             if view is None:
                 raise StoppedError
             version = view.version
-            level = self._level_for(version, entries[0][0], entries[-1][0])
+            level = self._level_for(version, low, high)
             self._deep_flush = level > 0
         installer = self._installer
-        output = installer.factory.write(
-            installer.new_number(), level, entries, DeeperLevels(version, level)
+        output = compaction.flush(
+            installer.factory, level, memtable, DeeperLevels(version, level), self._is_closed
         )
         return installer.add(edit, level, [output])
 
@@ -285,8 +286,11 @@ class Background:
             grandparents=[(table.high, table.size) for table in plan.grandparents],
             overlap_limit=picking.GRANDPARENT_FACTOR * state.options.max_file_size,
             oldest_snapshot=oldest_snapshot,
-            should_stop=lambda: state.closed_by is not None,
+            should_stop=self._is_closed,
         )
+
+    def _is_closed(self) -> bool:
+        return self._state.closed_by is not None
 
 
 def levels_to_compact(version: Version, low: OrderedKey | None, high: OrderedKey | None) -> range:

@@ -1,4 +1,4 @@
-"""Running a compaction: merging input tables into output tables.
+"""Running a compaction or a flush: runs of entries, merged and written anew.
 
 Nothing here knows the database: a job says all that is needed, so that any thread can run it, or
 any process that can read and write the files.
@@ -7,25 +7,29 @@ any process that can read and write the files.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm.disk.keys import Entry, rank_of
+from lsm import kernels
+from lsm.disk.keys import rank_of
 from lsm.errors import IOError
-from lsm.kernels.python import merge
-from lsm.table_factory import DeeperLevels, Output, TableFactory
+from lsm.table_factory import DeeperLevels, Output, Reason, TableFactory
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
-    from lsm.disk.table_builder import TableBuilder
     from lsm.kernels import TableFile
+    from lsm.kernels.python import Memtable, Table
 
 
 class StoppedError(Exception):
     """The job was told to stop; its outputs are not complete."""
+
+
+def never() -> bool:
+    """That a job is not to stop."""
+    return False
 
 
 @attrs.frozen(kw_only=True)
@@ -52,95 +56,65 @@ def run(job: Job) -> list[Output]:
 
     After an error the outputs that were written are of no use; whoever called removes them.
     """
-    writer = _Writer(job)
-    entries = job.factory.entries
+    factory, outputs = job.factory, []
+    survivors = _kernel(factory).Survivors(
+        [_tables(factory, tables) for tables in job.runs],
+        factory.format.comparator,
+        horizon=rank_of(job.oldest_snapshot),
+        deeper=job.deeper.ranges,
+        max_file_size=factory.max_file_size,
+        grandparents=job.grandparents,
+        overlap_limit=job.overlap_limit,
+        pause=_pause(job.should_stop),
+    )
+    while survivors.has_more():
+        output = _write(factory, job.level, job.deeper, "compaction", survivors)
+        outputs.append(output)
+    return outputs
+
+
+def flush(
+    factory: TableFactory,
+    level: int,
+    memtable: Memtable,
+    deeper: DeeperLevels,
+    should_stop: Callable[[], bool] = never,
+) -> Output:
+    """One table of all entries of a memtable, of which there are some, however large."""
+    survivors = _kernel(factory).Survivors(
+        [memtable], factory.format.comparator, pause=_pause(should_stop)
+    )
+    return _write(factory, level, deeper, "flush", survivors)
+
+
+def _write(
+    factory: TableFactory, level: int, deeper: DeeperLevels, reason: Reason, survivors: Any
+) -> Output:
+    """One table of the entries that come next."""
+    number = factory.new_number()
+    builder = factory.builder(number, level, deeper, reason)
     try:
-        for window in merge.ascending(
-            chain.from_iterable(map(entries, tables)) for tables in job.runs
-        ):
-            if job.should_stop():
-                raise StoppedError
-            writer.add(_survivors(job, window))
-        return writer.finish()
+        while not builder.fill(survivors.write):
+            pass
+        return Output(number, builder.finish())
     except BaseException:
-        with contextlib.suppress(IOError):
-            writer.abandon()
+        with contextlib.suppress(IOError):  # such as that there is no room for what is left
+            builder.abandon()
         raise
 
 
-def _survivors(job: Job, window: list[Entry]) -> list[Entry]:
-    """The entries that a snapshot, taken or to come, may still see."""
-    horizon = rank_of(job.oldest_snapshot)
-    survivors, last, is_superseded = [], None, False
-    for entry in window:
-        key, rank, _ = entry
-        if key == last:
-            if is_superseded:
-                continue
-        else:
-            last, is_superseded = key, False
-        if rank >= horizon:  # every snapshot sees this one or a newer one, and none an older one
-            is_superseded = True
-            if not rank & 1 and not job.deeper.overlap(key, key):
-                continue  # a tombstone with nothing left to hide
-        survivors.append(entry)
-    return survivors
+def _kernel(factory: TableFactory) -> Any:
+    return kernels.of(factory.format.comparator)
 
 
-class _Writer:
-    """Writes the outputs of a job; each ends at its size limit, or its limit of grandparents."""
+def _tables(factory: TableFactory, files: Sequence[TableFile]) -> Iterator[Table]:
+    """The tables, each opened when it is its turn."""
+    return map(factory.open, files)
 
-    def __init__(self, job: Job):
-        self._job = job
-        self._outputs: list[Output] = []
-        self._builder: TableBuilder | None = None
-        self._number = 0
-        self._grandparent = 0
-        self._overlap = 0
-        self._last: OrderedKey = None
 
-    def add(self, entries: list[Entry]) -> None:
-        """Add the entries of one window, which begins with a new user key."""
-        factory = self._job.factory
-        ordered, entries = entries, factory.unwrapped(entries)
-        at = 0
-        while at < len(entries):
-            if self._builder is not None and self._should_cut(ordered[at][0]):
-                self._finish_table()
-            if self._builder is None:
-                self._number = factory.new_number()
-                self._builder = factory.builder(
-                    self._number, self._job.level, self._job.deeper, "compaction"
-                )
-            at = self._builder.add_block(entries, at)
-            self._last = ordered[at - 1][0]
+def _pause(should_stop: Callable[[], bool]) -> Callable[[], None]:
+    def pause() -> None:
+        if should_stop():
+            raise StoppedError
 
-    def finish(self) -> list[Output]:
-        """All outputs, the last one finished."""
-        self._finish_table()
-        return self._outputs
-
-    def abandon(self) -> None:
-        """Close the file of the table that is being built, which the caller removes."""
-        if self._builder is not None:
-            self._builder.abandon()
-
-    def _should_cut(self, key: OrderedKey) -> bool:
-        """Whether the table should end before this key; never between versions of one."""
-        job, builder = self._job, self._builder
-        assert builder is not None
-        while (
-            self._grandparent < len(job.grandparents)
-            and job.grandparents[self._grandparent][0] < key
-        ):
-            self._overlap += job.grandparents[self._grandparent][1]
-            self._grandparent += 1
-        if self._last == key:
-            return False
-        return builder.size >= job.factory.max_file_size or self._overlap > job.overlap_limit
-
-    def _finish_table(self) -> None:
-        if self._builder is not None:
-            self._outputs.append(Output(self._number, self._builder.finish()))
-            self._builder = None
-            self._overlap = 0
+    return pause

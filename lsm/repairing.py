@@ -49,10 +49,9 @@ from lsm.repair_report import Report
 from lsm.salvage import Position, ScannedTable, TableScan
 from lsm.table_factory import DeeperLevels, Output, TableFactory
 from lsm.tables import path_of
-from lsm.version import Version
 
 if TYPE_CHECKING:
-    from lsm.comparator import Comparator, OrderedKey
+    from lsm.comparator import Comparator
     from lsm.kernels.python import Memtable
     from lsm.options import Options
     from lsm.storage import Storage
@@ -60,14 +59,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lsm")
 
 _DEVICE_ERRORS = {errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)}
-
-
-class _UnknownLevels(DeeperLevels):
-    """Levels that may hold older versions of any key, so that no tombstone is dropped."""
-
-    def overlap(self, low: OrderedKey, high: OrderedKey) -> bool:
-        """True: an unreadable table that is put back later may hold any key."""
-        return True
 
 
 class Repair:
@@ -89,7 +80,8 @@ class Repair:
         self._manifest = Manifest(storage, directory, comparator)
         self._quarantine = Quarantine(storage, directory, log)
         self._history = ManifestHistory()
-        self._deeper = _UnknownLevels(Version.empty(), 0)
+        # No tombstone is dropped: an unreadable table that is put back later may hold any key.
+        self._deeper = DeeperLevels.unknown()
         self._factory = TableFactory.of(
             storage,
             directory,

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from lsm import recovery
+from lsm import compaction, recovery
 from lsm.background import Background, ManualCompaction, levels_to_compact
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of
@@ -75,12 +75,8 @@ class Store(State):
         tables: list[TableFile] = []
 
         def flush(memtable: Memtable) -> None:
-            output = self.installer.factory.write(
-                self.installer.new_number(),
-                0,
-                memtable.entries(),
-                DeeperLevels(self.manifest.current, 0),
-            )
+            deeper = DeeperLevels(self.manifest.current, 0)
+            output = compaction.flush(self.installer.factory, 0, memtable, deeper)
             tables.extend(self.installer.add(edit, 0, [output]))
 
         replayed = recovery.replay(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -16,11 +15,14 @@ from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import IOError
 from lsm.kernels import TableFile
+from lsm.kernels.python.survivors import overlap
 from lsm.tables import open_table
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.disk.keys import Entry
+    from lsm.kernels.python import Table
+    from lsm.kernels.python.survivors import Ranges
     from lsm.options import Options
     from lsm.storage import Storage
     from lsm.version import Version
@@ -39,22 +41,29 @@ class Output:
 
 
 class DeeperLevels:
-    """The key ranges of the tables on all levels deeper than one."""
+    """The key ranges of the tables on all levels deeper than one.
+
+    ``ranges`` has the lowest and the highest keys of each level that has tables; None where nobody
+    knows the levels, which may hold older versions of any key.
+    """
 
     def __init__(self, version: Version, level: int):
-        self._levels = [
+        self.ranges: Ranges | None = [
             ([table.low for table in tables], [table.high for table in tables])
             for tables in version.levels[level + 1 :]
             if tables
         ]
 
+    @classmethod
+    def unknown(cls) -> Self:
+        """Levels of which nothing is known."""
+        self = cls.__new__(cls)
+        self.ranges = None
+        return self
+
     def overlap(self, low: OrderedKey, high: OrderedKey) -> bool:
         """Whether the range of any table there overlaps this one, bounds included."""
-        for lows, highs in self._levels:
-            at = bisect_left(highs, low)
-            if at < len(lows) and not high < lows[at]:
-                return True
-        return False
+        return self.ranges is None or overlap(self.ranges, low, high)
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +96,7 @@ class TableFactory:
                 block_size=options.block_size,
                 block_restart_interval=options.block_restart_interval,
                 compression=KINDS[options.compression],
-                block_builder=kernels.of(comparator).BlockBuilder,
+                table_body=kernels.of(comparator).TableBody,
             ),
             policies=policies,
             max_file_size=options.max_file_size,
@@ -146,5 +155,8 @@ class TableFactory:
 
     def entries(self, file: TableFile) -> Iterator[list[Entry]]:
         """All entries of a table of the directory in order, in pieces of bounded memory."""
-        table = open_table(self.storage, self.directory, file, self.format.comparator)
-        return table.pieces()
+        return self.open(file).pieces()
+
+    def open(self, file: TableFile) -> Table:
+        """A table of the directory, read anew and cached by nobody."""
+        return open_table(self.storage, self.directory, file, self.format.comparator)

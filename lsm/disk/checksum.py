@@ -7,6 +7,7 @@ different from a computed one.
 from __future__ import annotations
 
 from functools import cache
+from struct import pack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ def crc32c(data: Buffer, value: int = 0) -> int:
 def mask(crc: int) -> int:
     """The form that is stored: rotated right by 15 bits, and a constant added."""
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _UINT32
+
+
+def trailer(kind: int, *parts: Buffer) -> bytes:
+    """What follows a block: the kind of its compression, and the checksum of it and of that."""
+    value = 0
+    for part in parts:
+        value = crc32c(part, value)
+    tag = bytes((kind,))
+    return tag + pack("<I", mask(crc32c(tag, value)))
 
 
 @cache

@@ -14,10 +14,11 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import pack, unpack_from
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import attrs
 
+from filters import PackedKeys
 from filters.families import FAMILIES
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
 from lsm.errors import CorruptionError
@@ -42,6 +43,9 @@ WINDOWS_POLICY = LevelDBPolicy()
 FULL_PREFIX = "fullfilter."
 PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
 
+Ends: TypeAlias = Sequence[tuple[int, int]]
+"""Of each block how many keys there are up to its end, and where the next block begins."""
+
 _BASE_LG = 11
 _WINDOW_BYTES = 1 << _BASE_LG
 _MOST_WINDOW_BYTES = 0xFFFF_FFFF  # an offset is a u32
@@ -64,10 +68,12 @@ class WrittenFilter:
 
 
 class FilterWriter(Protocol):
-    """Takes the keys of one table block by block, and makes what the table stores of them."""
+    """Takes the keys of one table in order, and makes what the table stores of them."""
 
-    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
-        """Take the keys of one data block; the next block will begin at this offset."""
+    wants_keys: ClassVar[bool]
+
+    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
+        """Take the keys of one data block or more."""
 
     def finish(self) -> WrittenFilter:
         """The filter, or why there is none; once only."""
@@ -76,7 +82,9 @@ class FilterWriter(Protocol):
 class NoFilter:
     """Writes no filter."""
 
-    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+    wants_keys: ClassVar[bool] = False
+
+    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Let go of the keys."""
 
     def finish(self) -> WrittenFilter:
@@ -87,11 +95,13 @@ class NoFilter:
 class FullFilter:
     """One filter for the whole table."""
 
+    wants_keys: ClassVar[bool] = True
+
     def __init__(self, policy: FilterPolicy, context: BuildContext):
         self._policy = policy
         self._builder = VerifiedBuilder(policy, context)
 
-    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Add the keys to the table's one filter."""
         self._builder.add_many(keys)
 
@@ -114,20 +124,28 @@ class WindowFilters:
     Whoever made them, they are read as LevelDB's filters, here and by LevelDB.
     """
 
+    wants_keys: ClassVar[bool] = True
+
     def __init__(self, policy: FilterPolicy, context: BuildContext):
         self._policy = policy
         self._context = context
-        self._keys: list[bytes] = []
+        self._keys: list[Sequence[bytes]] = []
         self._filters = bytearray()
         self._offsets: list[int] = []
         self._num_keys = 0
         self._trouble: WrittenFilter | None = None
 
-    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
-        """Collect the keys, and close the windows that end before the next block."""
-        self._keys += keys
-        while next_offset // _WINDOW_BYTES > len(self._offsets):
-            self._close_window()
+    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
+        """Collect the keys, and close the windows that end before the block behind them."""
+        start = end = 0
+        for end, next_offset in ends:
+            if next_offset // _WINDOW_BYTES > len(self._offsets):
+                self._keys.append(_part_of(keys, start, end))
+                start = end
+            while next_offset // _WINDOW_BYTES > len(self._offsets):
+                self._close_window()
+        if start < end:
+            self._keys.append(_part_of(keys, start, end))
 
     def finish(self) -> WrittenFilter:
         """All filters, then u32 offsets of each, the offset of those, and the window's size."""
@@ -144,7 +162,8 @@ class WindowFilters:
         if not self._keys:
             return
         builder = VerifiedBuilder(self._policy, self._context, read_by=WINDOWS_POLICY)
-        builder.add_many(self._keys)
+        for keys in self._keys:
+            builder.add_many(keys)
         self._keys = []
         result = builder.finish()
         if result.filter is None:
@@ -155,6 +174,13 @@ class WindowFilters:
         else:
             self._filters += result.filter
             self._num_keys += result.num_keys
+
+
+def _part_of(keys: Sequence[bytes], start: int, end: int) -> Sequence[bytes]:
+    """Some of the keys, in the form that they are in."""
+    if isinstance(keys, PackedKeys) and keys.offsets is not None:
+        return PackedKeys(keys.data, offsets=keys.offsets[start : end + 1])
+    return keys[start:end]
 
 
 class WindowReader:
@@ -259,30 +285,32 @@ class FilterPlan:
 class PlannedFilter:
     """The filter of a table whose last key is not known yet.
 
-    A policy that is built in asks nothing of the table, and gets the keys block by block: it keeps
+    A policy that is built in asks nothing of the table, and gets the keys with the blocks: it keeps
     their digests. A plug-in is told all before its first key, so it gets them at the end; its keys
     are kept to verify its filter in any case.
     """
+
+    wants_keys: ClassVar[bool] = True
 
     def __init__(self, plan: FilterPlan):
         self._plan = plan
         self._first = self._last = b""
         self._num_keys = 0
-        self._waiting: deque[tuple[Sequence[bytes], int]] = deque()
+        self._waiting: deque[tuple[Sequence[bytes], Ends]] = deque()
         self._filter: FilterWriter | None = None
         if is_built_in(plan.policy):
             self._filter = plan.filter_of(BuildContext(level=plan.level, reason=plan.reason))
 
-    def add_block(self, keys: Sequence[bytes], next_offset: int) -> None:
+    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Hand the keys on, or keep them for a plug-in."""
         if not self._num_keys:
             self._first = keys[0]
         self._last = keys[-1]
         self._num_keys += len(keys)
         if self._filter is not None:
-            self._filter.add_block(keys, next_offset)
+            self._filter.add_blocks(keys, ends)
         else:
-            self._waiting.append((keys, next_offset))
+            self._waiting.append((keys, ends))
 
     def finish(self) -> WrittenFilter:
         """The filter, unless no table of the last level is to have one."""
@@ -291,7 +319,7 @@ class PlannedFilter:
             return WrittenFilter("none")
         filter = plan.filter_of(self._context()) if self._filter is None else self._filter
         while self._waiting:
-            filter.add_block(*self._waiting.popleft())
+            filter.add_blocks(*self._waiting.popleft())
         return filter.finish()
 
     def _context(self) -> BuildContext:

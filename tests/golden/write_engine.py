@@ -22,7 +22,7 @@ from lsm.disk.keys import DELETE, PUT, Entry, rank_of
 from lsm.disk.log import LogWriter
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.kernels.python.batch import encode_batch
-from lsm.kernels.python.block_builder import BlockBuilder
+from lsm.kernels.python.table_body import TableBody
 from lsm.options import LEVELS, Options
 from lsm.storage import FileSystem
 from policies import LevelPolicies
@@ -151,7 +151,7 @@ def write_table(path: Path, table: GoldenTable) -> WrittenTable:
         block_size=300,
         block_restart_interval=4,
         compression=table.compression,
-        block_builder=BlockBuilder,
+        table_body=TableBody,
     )
     with mock.patch.object(hashing, "random64", return_value=SALT):
         builder = TableBuilder(FileSystem().create(str(path)), form, plan)

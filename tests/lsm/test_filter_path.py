@@ -17,7 +17,7 @@ from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import PUT, Entry, pack, rank_of
 from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
-from lsm.kernels.python.block_builder import BlockBuilder
+from lsm.kernels.python.table_body import TableBody
 from lsm.storage import Mapped
 from policies import BuildContext, BuildResult, FilterBuilder, FilterPolicy, VerifiedBuilder, block
 from policies.builtin import BUILTIN
@@ -64,7 +64,7 @@ def write(
         block_size=1024,
         block_restart_interval=16,
         compression=0,
-        block_builder=BlockBuilder,
+        table_body=TableBody,
     )
     given = {"level": 2, "reason": "flush", "none_below": lambda first, last: False, **plan}
     planned = FilterPlan(policy=policy, layout=layout, **given)

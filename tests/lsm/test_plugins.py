@@ -211,7 +211,8 @@ def test_windows_of_more_bytes_than_an_offset_can_tell(monkeypatch: pytest.Monke
     monkeypatch.setattr(filter_blocks, "_MOST_WINDOW_BYTES", 100)
     writer = filter_blocks.WindowFilters(policies.LevelDBPolicy(), BuildContext())
     for block in range(3):
-        writer.add_block([b"%d %d" % (block, each) for each in range(50)], 2048 * (block + 1))
+        keys = [b"%d %d" % (block, each) for each in range(50)]
+        writer.add_blocks(keys, [(len(keys), 2048 * (block + 1))])
     written = writer.finish()
     assert (written.state, written.parts) == ("failed", ())
     assert "more than 100 bytes" in written.reason
@@ -466,7 +467,7 @@ def test_a_table_is_labelled_with_what_was_told_once(
         none_below=lambda _first, _last: True,
     )
     writer = plan.writer()
-    writer.add_block(KEYS, 4096)
+    writer.add_blocks(KEYS, [(len(KEYS), 4096)])
     written = writer.finish()
     assert asked == 1
     if moment == 1:

@@ -28,9 +28,9 @@ from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import CorruptionError
 from lsm.kernels import TableFile
 from lsm.kernels.python.block import Block
-from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.cursor import Source
 from lsm.kernels.python.table import Table
+from lsm.kernels.python.table_body import TableBody
 from lsm.options import LEVELS, Options
 from lsm.stats import Counters
 from lsm.storage import Mapped
@@ -81,7 +81,7 @@ def write(
         block_size=block_size,
         block_restart_interval=interval,
         compression=KINDS[compression],
-        block_builder=BlockBuilder,
+        table_body=TableBody,
     )
     plan = FilterPlan(
         level=2,

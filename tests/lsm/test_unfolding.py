@@ -17,7 +17,7 @@ import pytest
 
 from lsm import loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
-from lsm.disk import compression, plain_block, table_builder
+from lsm.disk import compression, plain_block
 from lsm.disk.compression import ROOM, ZSTD
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import NEWEST, PUT, Entry, pack, rank_of
@@ -29,6 +29,7 @@ from lsm.kernels.python import block as block_module
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.table import Table
+from lsm.kernels.python.table_body import KEYS_TO_FILE, TableBody
 from lsm.storage import Mapped
 from policies import NoFilterPolicy
 from tests.lsm.independent_table import TRAILER, closed, contents_of, footer, stored, varint
@@ -294,7 +295,7 @@ def test_the_limits_are_what_the_documents_say() -> None:
         f"| {plain_block.MOST_NAMES} |",
         f"{block_module.PIECE_BYTES // 1024} KiB of the block",
         f"{block_module.PIECE_KEY_BYTES // MIB} MiB of keys",
-        f"{table_builder._KEYS_TO_FILE} times",
+        f"{KEYS_TO_FILE} times",
     ):
         assert number in text
 
@@ -338,7 +339,7 @@ def built(
         block_size=block_size,
         block_restart_interval=interval,
         compression=kind,
-        block_builder=BlockBuilder,
+        table_body=TableBody,
     )
     plan = FilterPlan(
         level=1,

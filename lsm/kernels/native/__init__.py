@@ -5,6 +5,7 @@ Nouns that have no compiled twin are the readable kernel's, which work with the 
 
 from lsm.kernels.native.batch import Batch
 from lsm.kernels.native.block import Block
+from lsm.kernels.native.block_builder import BlockBuilder
 from lsm.kernels.native.cache_item import CacheItem
 from lsm.kernels.native.cursor import CLOSED, Cursor, Window
 from lsm.kernels.native.filter_door import FilterDoor
@@ -18,10 +19,11 @@ from lsm.kernels.native.readable import Readable
 from lsm.kernels.native.reader import Reader, bounds_of, cursor_over
 from lsm.kernels.native.snappy import compress as snappy_compress
 from lsm.kernels.native.snappy import decompress as snappy_decompress
+from lsm.kernels.native.survivors import Survivors
 from lsm.kernels.native.table import Table, TableFile
+from lsm.kernels.native.table_body import TableBody
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
-from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.cursor import Edge
 
 __all__ = [
@@ -40,7 +42,9 @@ __all__ = [
     "Readable",
     "Reader",
     "Source",
+    "Survivors",
     "Table",
+    "TableBody",
     "TableFile",
     "Tally",
     "View",

@@ -303,6 +303,30 @@ static void lsm_sort(lsm_sortable *items, lsm_sortable *scratch, size_t count) {
     }
 }
 
+/* Sort nodes that nobody else has in hand; 0: there is no memory for it. */
+static int lsm_run_sort(lsm_run *self) {
+    if (self->count > SIZE_MAX / sizeof(lsm_sortable) / 2) {
+        return 0;
+    }
+    lsm_sortable *items = (lsm_sortable *)malloc(2 * self->count * sizeof(*items) + 1);
+    if (items == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        items[i].node = self->nodes[i];
+    }
+    const size_t skipped = self->count ? lsm_shared_prefix(items, self->count) : 0;
+    for (size_t i = 0; i < self->count; i++) {
+        items[i].prefix = lsm_prefix_of(items[i].node, skipped);
+    }
+    lsm_sort(items, items + self->count, self->count);
+    for (size_t i = 0; i < self->count; i++) {
+        self->nodes[i] = items[i].node;
+    }
+    free(items);
+    return 1;
+}
+
 /* ---- The memtable ---- */
 
 /* A key, as its newest version. */
@@ -589,6 +613,23 @@ static size_t lsm_memtable_memory(const lsm_memtable *self) {
            self->added_room * sizeof(lsm_node *);
 }
 
+/* Copies the nodes that no run has yet. */
+static void lsm_memtable_copy_added(const lsm_memtable *self, lsm_node **nodes) {
+    for (size_t i = 0; i < self->added_count; i++) {
+        nodes[i] = self->added[i];
+    }
+}
+
+/* What was added is in a run that was made elsewhere. */
+static void lsm_memtable_forget_added(lsm_memtable *self) {
+    self->added_count = 0;
+    if (self->promised == 0) {
+        free(self->added);
+        self->added = NULL;
+        self->added_room = 0;
+    }
+}
+
 /* Makes one run of what was added and of runs that were there, the largest first: `total` nodes.
  * What was added is in order then. 0: there is no memory for it, and all is as it was. */
 static int lsm_memtable_order(lsm_memtable *self, const lsm_run *const *runs, size_t run_count,
@@ -631,12 +672,7 @@ static int lsm_memtable_order(lsm_memtable *self, const lsm_run *const *runs, si
     free(items);
     ordered->nodes = nodes;
     ordered->count = total;
-    self->added_count = 0;
-    if (self->promised == 0) {
-        free(self->added);
-        self->added = NULL;
-        self->added_room = 0;
-    }
+    lsm_memtable_forget_added(self);
     return 1;
 }
 

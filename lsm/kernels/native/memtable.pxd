@@ -42,6 +42,7 @@ cdef extern from "memtable.h" nogil:
 
     void lsm_arena_free(lsm_arena *self)
 
+    bint lsm_run_sort(lsm_run *self)
     size_t lsm_run_seek(
         const lsm_run *self, const uint8_t *key, uint32_t length, uint64_t version
     )
@@ -70,6 +71,8 @@ cdef extern from "memtable.h" nogil:
     )
     size_t lsm_memtable_memory(const lsm_memtable *self)
     void lsm_memtable_link(lsm_memtable *self, lsm_node *first, size_t count)
+    void lsm_memtable_copy_added(const lsm_memtable *self, lsm_node **nodes)
+    void lsm_memtable_forget_added(lsm_memtable *self)
     bint lsm_memtable_order(
         lsm_memtable *self, const lsm_run **runs, size_t run_count, size_t total, lsm_run *ordered
     )
@@ -118,4 +121,5 @@ cdef class Memtable:
     cdef void grow_by(self, const lsm_measure *measured) noexcept
     cdef tuple runs(self)
     cdef Run whole(self)
+    cdef Run sorted_apart(self)
     cdef int order(self, bint whole) except -1

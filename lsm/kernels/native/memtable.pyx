@@ -12,7 +12,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_CheckExact,
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from filters import hashing
 from filters.kernels.native.wide cimport lsm_load32, lsm_load64
@@ -209,6 +210,13 @@ cdef class Memtable:
         cdef size_t i
         return [entry_of(run.c.nodes[i]) for i in range(run.c.count)]
 
+    def bounds(self):
+        """The lowest and the highest key; there is one at least."""
+        cdef Run run = self.sorted_apart()
+        if run.c.count == 0:
+            raise ValueError("a memtable without entries has no bounds")
+        return key_of(run.c.nodes[0]), key_of(run.c.nodes[run.c.count - 1])
+
     cdef tuple runs(self):
         """All entries as sorted runs, the longest first."""
         self.order(False)
@@ -218,6 +226,38 @@ cdef class Memtable:
         """All entries as one sorted run."""
         self.order(True)
         return self._runs[0] if self._runs else Run.__new__(Run)
+
+    cdef Run sorted_apart(self):
+        """The same, sorted without the GIL, of a memtable to which nothing is added any more.
+
+        Readers find that run from then on, unless one of them has sorted meanwhile.
+        """
+        cdef tuple before
+        cdef Run run, each
+        cdef size_t added, at = 0
+        cdef bint is_sorted
+        run = Run.__new__(Run)
+        before, added = self._runs, self.c.added_count
+        if not added and len(before) <= 1:
+            return before[0] if before else run
+        run.arena = self.arena
+        run.c.nodes = <lsm_node **>malloc(self.c.count * sizeof(lsm_node *))
+        if run.c.nodes == NULL:
+            raise MemoryError(f"there is no memory to sort {self.c.count} entries of a memtable")
+        for each in before:
+            memcpy(run.c.nodes + at, each.c.nodes, each.c.count * sizeof(lsm_node *))
+            at += each.c.count
+        lsm_memtable_copy_added(&self.c, run.c.nodes + at)
+        run.c.count = at + added
+        with nogil:
+            is_sorted = lsm_run_sort(&run.c)
+        if not is_sorted:
+            raise MemoryError(f"there is no memory to sort {run.c.count} entries of a memtable")
+        after = (run,)
+        if self._runs is before and self.c.added_count == added:
+            lsm_memtable_forget_added(&self.c)
+            self._runs = after
+        return run
 
     cdef int order(self, bint whole) except -1:
         """Bring the runs up to date; into one, if it is ``whole``."""
@@ -278,6 +318,10 @@ cdef inline uint32_t size_of(PyObject *field) noexcept:
 
 
 # ---- Entries ----
+
+
+cdef inline bytes key_of(const lsm_node *node):
+    return PyBytes_FromStringAndSize(<const char *>lsm_node_key(node), node.key_length)
 
 
 cdef inline tuple entry_of(const lsm_node *node):

@@ -20,7 +20,9 @@ from lsm.kernels.python.readable import Readable
 from lsm.kernels.python.reader import Reader, bounds_of, cursor_over
 from lsm.kernels.python.snappy import compress as snappy_compress
 from lsm.kernels.python.snappy import decompress as snappy_decompress
+from lsm.kernels.python.survivors import Survivors
 from lsm.kernels.python.table import Table, TableFile
+from lsm.kernels.python.table_body import TableBody
 from lsm.kernels.python.tally import Tally
 from lsm.kernels.python.view import View
 
@@ -40,7 +42,9 @@ __all__ = [
     "Readable",
     "Reader",
     "Source",
+    "Survivors",
     "Table",
+    "TableBody",
     "TableFile",
     "Tally",
     "View",

@@ -155,6 +155,11 @@ class Memtable:
         found: list[Entry] = self._query(list)
         return found
 
+    def bounds(self) -> tuple[OrderedKey, OrderedKey]:
+        """The lowest and the highest key; there is one at least."""
+        found: tuple[OrderedKey, OrderedKey] = self._query(_first_and_last)
+        return found
+
     def _query(self, query: Callable[[SortedList[Entry]], _Found]) -> _Found:
         """The answer of a query to the sorted order, which is brought up to date before."""
         with self._lock:
@@ -174,6 +179,10 @@ class Memtable:
 def _first_from(key: OrderedKey, read_rank: int, entries: SortedList[Entry]) -> Entry | None:
     at = entries.bisect_left((key, read_rank))
     return entries[at] if at < len(entries) and entries[at][0] == key else None
+
+
+def _first_and_last(entries: SortedList[Entry]) -> tuple[OrderedKey, OrderedKey]:
+    return entries[0][0], entries[-1][0]
 
 
 def _chunk_from(bound: tuple[Any, ...], entries: SortedList[Entry]) -> list[Entry]:

@@ -153,9 +153,11 @@ class Table(CacheItem):
         return pieces(self)
 
 
-def pieces(table: Table) -> Iterator[list[Entry]]:
-    """The pieces of all blocks, each of which is read when it is its turn, and checked."""
-    before: Entry | None = None
+def pieces(table: Table, before: Entry | None = None) -> Iterator[list[Entry]]:
+    """The pieces of all blocks, each of which is read when it is its turn, and checked.
+
+    They ascend from an entry on, if one is given, as that of a table before has it.
+    """
     for number, handle in enumerate(table.handles):
         for piece in table.read(number).pieces():
             if not _ascends(before, piece):
