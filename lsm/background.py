@@ -1,4 +1,4 @@
-"""Background threads: one that flushes memtables, and one that compacts levels."""
+"""Background threads: one that flushes memtables, and some that compact levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm import compaction, picking
+from lsm import compaction, jobs, picking
 from lsm.compaction import Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
 from lsm.errors import SyncError
@@ -22,6 +22,7 @@ from lsm.table_factory import DeeperLevels
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
     from lsm.installing import Installer
+    from lsm.jobs import Claim
     from lsm.kernels import TableFile
     from lsm.kernels.python import Memtable
     from lsm.picking import Plan
@@ -39,25 +40,57 @@ class ManualCompaction:
     level: int
     low: OrderedKey | None
     high: OrderedKey | None
+    is_running: bool = False
     is_done: bool = False
 
 
-class _Worker:
-    """One kind of background work, done by a thread that lives as long as there is any."""
+@attrs.frozen(eq=False)
+class _Task:
+    """What a compaction thread does next: a plan, or with None to say that no more is to be done.
 
-    def __init__(self, name: str, has_work: Callable[[], bool], work: Callable[[], None]):
-        self.name = name
-        self.has_work = has_work
-        self.work = work
+    ``deeper`` are the levels below its outputs as they are when it begins. The version itself is
+    not kept: none of its files could be removed before the task has ended.
+    """
+
+    manual: ManualCompaction | None
+    plan: Plan | None
+    deeper: DeeperLevels
+
+
+class _Worker:
+    """A place for one thread, which lives as long as there is any work of its kind."""
+
+    def __init__(self) -> None:
         # Held by the thread that works, so that one at most does, however many were started.
         self.busy = threading.Lock()
 
 
-class Background:
-    """Starts a thread when there is something to do, and lets it end when there is nothing left.
+class _Kind:
+    """A kind of background work, and as many workers as may do it at once."""
 
-    A flush may place its table below level 0 only while no compaction runs, whose outputs could
-    come to lie around it; while it does so, no compaction starts.
+    def __init__(
+        self, name: str, workers: int, has_work: Callable[[], bool], work: Callable[[], None]
+    ):
+        self.name = name
+        self.workers = [_Worker() for _ in range(workers)]
+        self.has_work = has_work
+        self.work = work
+
+    def is_busy(self) -> bool:
+        """Whether any thread does such work."""
+        return any(each.busy.locked() for each in self.workers)
+
+    def idle(self) -> _Worker | None:
+        """A worker that has no thread, if there is one."""
+        return next((each for each in self.workers if not each.busy.locked()), None)
+
+
+class Background:
+    """Starts threads when there is something to do, and lets them end when there is nothing left.
+
+    One flushes, the others compact what does not touch, as ``jobs.py`` has it. If a single job is
+    asked for, one thread does both in turn. A flush may place its table below level 0 only while no
+    compaction runs, whose outputs could come to lie around it; while it does so, none begins.
     """
 
     def __init__(self, state: State, installer: Installer):
@@ -66,21 +99,31 @@ class Background:
         self._manual: deque[ManualCompaction] = deque()
         self._lock = threading.Lock()  # for its own threads: no interruption comes to them
         self._deep_flush = False
-        self._compacting = False
-        self._workers = (
-            _Worker("flush", self._has_flush, self._flush),
-            _Worker("compaction", self._has_compaction, self._compact),
-        )
+        self._claims: tuple[Claim, ...] = ()
+        count = jobs.at_once(state.options.max_background_jobs)
+        if count == 1:
+            self._kinds = [_Kind("background", 1, self._has_work, self._do_work)]
+        else:
+            self._kinds = [
+                _Kind("flush", 1, self._has_flush, self._flush),
+                _Kind("compaction", count - 1, self._has_compaction, self._compact),
+            ]
 
-    def schedule(self) -> None:
-        """Start a thread for each kind of work that is due and that no thread is doing."""
-        for worker in self._workers:
-            if not worker.busy.locked() and not self._state.must_stop() and worker.has_work():
-                STARTER.start(partial(self._run, worker), worker.name)
+    def schedule(self, besides: _Kind | None = None) -> None:
+        """Start a thread for each kind of work that is due and has a worker without one.
+
+        That thread, once it has begun, sees whether there is more for another.
+        """
+        for kind in self._kinds:
+            if kind is besides or self._state.must_stop():
+                continue
+            worker = kind.idle()
+            if worker is not None and kind.has_work():
+                STARTER.start(partial(self._run, kind, worker), kind.name)
 
     def parts(self) -> tuple[object, ...]:
         """The objects with locks that have to be renewed in a forked child."""
-        return self, *self._workers
+        return self, *[worker for kind in self._kinds for worker in kind.workers]
 
     def retry_once(self, tried: bool) -> bool:
         """Retry what has failed, or raise that if it was ``tried``; True.
@@ -115,7 +158,7 @@ class Background:
         while not self._state.must_stop():
             ticket = self._state.changed.ticket()
             self.schedule()
-            if not any(each.busy.locked() or each.has_work() for each in self._workers):
+            if not any(kind.is_busy() or kind.has_work() for kind in self._kinds):
                 return
             ticket.wait()
 
@@ -123,53 +166,54 @@ class Background:
         """Return when no thread works any more; they must have been told to stop before."""
         while True:
             ticket = self._state.changed.ticket()
-            if not any(each.busy.locked() for each in self._workers):
+            if not any(kind.is_busy() for kind in self._kinds):
                 return
             ticket.wait()
+
+    def _has_work(self) -> bool:
+        return self._has_flush() or self._has_compaction()
+
+    def _do_work(self) -> None:
+        if self._has_flush():
+            self._flush()
+        else:
+            self._compact()
 
     def _has_flush(self) -> bool:
         view = self._state.view
         return view is not None and len(view.memtables) > 1
 
     def _has_compaction(self) -> bool:
-        state = self._state
-        view = state.view
-        if view is None or self._deep_flush:
-            return False
-        return bool(self._manual) or picking.fullest(view.version, state.options)[1] >= 1
+        view = self._state.view
+        return view is not None and self._next(view.version) is not None
 
-    def _run(self, worker: _Worker) -> None:
+    def _run(self, kind: _Kind, worker: _Worker) -> None:
         """Work, unless another thread does, until there is nothing left to do."""
-        while self._is_due(worker) and worker.busy.acquire(blocking=False):
+        while self._is_due(kind) and worker.busy.acquire(blocking=False):
             try:
-                while self._is_due(worker):
-                    self._work(worker)
+                while self._is_due(kind):
+                    self._work(kind)
             finally:
                 worker.busy.release()
                 self._state.changed.notify_all()
             # Work may have come up since the last look, when this thread still held ``busy``.
 
-    def _is_due(self, worker: _Worker) -> bool:
-        return not self._state.must_stop() and worker.has_work()
+    def _is_due(self, kind: _Kind) -> bool:
+        return not self._state.must_stop() and kind.has_work()
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, kind: _Kind) -> None:
         installer, retries = self._installer, self._state.retries
         try:
-            worker.work()
+            kind.work()
             # Only now: its frames held the version that it began with.
             installer.remove_obsolete_files()
         except BaseException as error:
             installer.discard_outputs()
-            with self._lock:
-                if worker.name == "flush":
-                    self._deep_flush = False
-                else:
-                    self._compacting = False
             if isinstance(error, SyncError) or (
                 retries == self._state.retries and not isinstance(error, StoppedError)
             ):
                 self._state.fail(error)
-        self.schedule()
+        self.schedule(besides=kind)
         self._state.changed.notify_all()
 
     # -- Flushing --------------------------------------------------------------------------
@@ -184,10 +228,12 @@ class Background:
         assert successor.log is not None
         edit = Edit(log_number=successor.log.number)
         files = []
-        if memtable:
-            files = self._write(edit, memtable)
-        self._installer.install(edit, files, flushed=memtable)
-        self._deep_flush = False
+        try:
+            if memtable:
+                files = self._write(edit, memtable)
+            self._installer.install(edit, files, flushed=memtable)
+        finally:
+            self._deep_flush = False
         state.work.flushes += 1
         state.work.flush_seconds += time.perf_counter() - start
 
@@ -208,7 +254,7 @@ class Background:
         return installer.add(edit, level, [output])
 
     def _level_for(self, version: Version, low: OrderedKey, high: OrderedKey) -> int:
-        if self._compacting:
+        if self._claims:
             return 0
         limit = picking.GRANDPARENT_FACTOR * self._state.options.max_file_size
         return version.level_for_flush(low, high, DEEPEST_FLUSH, limit)
@@ -216,38 +262,73 @@ class Background:
     # -- Compacting ------------------------------------------------------------------------
 
     def _compact(self) -> None:
-        """Run the first manual compaction in the queue, or else the one that is due."""
-        start, state = time.perf_counter(), self._state
-        with self._lock:
-            view = state.view
-            if self._deep_flush or view is None:
-                return
-            manual = self._manual[0] if self._manual else None
-            plan = self._plan(view.version, manual)
-            self._compacting = plan is not None
-        if plan is None:
-            if manual is not None:
-                self._manual.popleft()
-                manual.is_done = True
+        """Begin what is next, and do it while others may begin what does not touch it."""
+        start, task = time.perf_counter(), self._begin()
+        if task is None:
             return
-        oldest_snapshot = state.oldest_snapshot()
-        if manual is None and plan.is_move(state.options):
-            self._move(plan)
-        else:
-            self._rewrite(plan, oldest_snapshot, start)
-        self._compacting = False
-        if manual is not None:
-            manual.low = max(table.high for table in plan.upper)
-            if manual.level == 0:  # done at once: tables flushed since were not asked for
-                self._manual.popleft()
+        try:
+            if task.plan is not None:
+                self.schedule()
+                self._carry_out(task, task.plan, start)
+        except BaseException:
+            self._end(task)
+            raise
+        self._end(task, is_done=True)
+
+    def _next(self, version: Version) -> tuple[ManualCompaction | None, Plan | None] | None:
+        """The first manual compaction in the queue, or else what is due and need not wait.
+
+        Without a plan it is a manual one that has nothing left to do.
+        """
+        state, claims = self._state, list(self._claims)
+        if self._deep_flush:
+            return None
+        manual = next(iter(self._manual.copy()), None)
+        if manual is not None and not manual.is_running:
+            plan = picking.pick_range(version, manual.level, manual.low, manual.high, state.options)
+            if plan is None or plan.claim.is_free(claims):
+                return manual, plan
+            claims.append(plan.claim)
+        pointers = state.manifest.compact_pointers
+        plan = picking.pick(version, state.options, pointers, state.comparator, claims)
+        return None if plan is None else (None, plan)
+
+    def _begin(self) -> _Task | None:
+        """Claim what is next."""
+        with self._lock:
+            view = self._state.view
+            found = None if view is None else self._next(view.version)
+            if view is None or found is None:
+                return None
+            manual, plan = found
+            if manual is not None:
+                manual.is_running = True
+            if plan is not None:
+                self._claims = (*self._claims, plan.claim)
+            level = LEVELS if plan is None else plan.level + 1
+            return _Task(manual, plan, DeeperLevels(view.version, level))
+
+    def _end(self, task: _Task, is_done: bool = False) -> None:
+        """Give back what a task has claimed; a manual one that ``is_done`` goes on behind it."""
+        manual, plan = task.manual, task.plan
+        with self._lock:
+            if plan is not None:
+                self._claims = tuple(each for each in self._claims if each != plan.claim)
+            if manual is None:
+                return
+            manual.is_running = False
+            if is_done and plan is not None:
+                manual.low = max(table.high for table in plan.upper)
+            # Level 0 is done at once: tables flushed since were not asked for.
+            if is_done and (plan is None or manual.level == 0):
+                self._manual.remove(manual)
                 manual.is_done = True
 
-    def _plan(self, version: Version, manual: ManualCompaction | None) -> Plan | None:
-        state = self._state
-        if manual is None:
-            pointers = state.manifest.compact_pointers
-            return picking.pick(version, state.options, pointers, state.comparator)
-        return picking.pick_range(version, manual.level, manual.low, manual.high, state.options)
+    def _carry_out(self, task: _Task, plan: Plan, start: float) -> None:
+        if task.manual is None and plan.is_move(self._state.options):
+            self._move(plan)
+        else:
+            self._rewrite(plan, task.deeper, start)
 
     def _move(self, plan: Plan) -> None:
         """Move one table down as it is."""
@@ -256,24 +337,26 @@ class Background:
         edit = _edit_of(plan)
         edit.added.append(NewFile(level, table.number, table.size, table.smallest, table.largest))
         self._installer.install(edit, [table.file])
-        self._state.work.moves += 1
+        with self._lock:
+            self._state.work.moves += 1
 
-    def _rewrite(self, plan: Plan, oldest_snapshot: int, start: float) -> None:
+    def _rewrite(self, plan: Plan, deeper: DeeperLevels, start: float) -> None:
         """Merge a plan's tables into new ones a level deeper."""
-        state, level = self._state, plan.level + 1
-        outputs = compaction.run(self._job(plan, oldest_snapshot))
+        level, work = plan.level + 1, self._state.work
+        outputs = compaction.run(self._job(plan, deeper))
         edit = _edit_of(plan)
         files = self._installer.add(edit, level, outputs)
         self._installer.install(edit, files)
         seconds = time.perf_counter() - start
-        cost = state.work.levels[level]
-        cost.seconds += seconds
-        cost.read_bytes += sum(table.size for table in plan.inputs)
-        cost.written_bytes += sum(file.size for file in files)
-        state.work.compactions += 1
-        state.work.compaction_seconds += seconds
+        with self._lock:
+            cost = work.levels[level]
+            cost.seconds += seconds
+            cost.read_bytes += sum(table.size for table in plan.inputs)
+            cost.written_bytes += sum(file.size for file in files)
+            work.compactions += 1
+            work.compaction_seconds += seconds
 
-    def _job(self, plan: Plan, oldest_snapshot: int) -> Job:
+    def _job(self, plan: Plan, deeper: DeeperLevels) -> Job:
         state, level = self._state, plan.level + 1
         upper = [table.file for table in plan.upper]
         # Tables of level 0 overlap, so that each is a run of its own.
@@ -282,10 +365,10 @@ class Background:
             factory=self._installer.factory,
             level=level,
             runs=[*runs, [table.file for table in plan.lower]],
-            deeper=DeeperLevels(plan.version, level),
+            deeper=deeper,
             grandparents=[(table.high, table.size) for table in plan.grandparents],
             overlap_limit=picking.GRANDPARENT_FACTOR * state.options.max_file_size,
-            oldest_snapshot=oldest_snapshot,
+            oldest_snapshot=state.oldest_snapshot(),
             should_stop=self._is_closed,
         )
 

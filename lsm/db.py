@@ -66,6 +66,7 @@ class DB(Keyspace):
         level0_compact_files: int | None = None,
         level0_slow_files: int | None = None,
         level0_stop_files: int | None = None,
+        max_background_jobs: int | None = None,
         storage: Storage | None = None,
     ):
         given = {
@@ -88,6 +89,7 @@ class DB(Keyspace):
             "level0_compact_files": level0_compact_files,
             "level0_slow_files": level0_slow_files,
             "level0_stop_files": level0_stop_files,
+            "max_background_jobs": max_background_jobs,
         }
         self._prefix = self._read_rank = self._pinned_db = None
         self._store: Store = opening.open_store(

@@ -57,15 +57,17 @@ class Installer:
                 NewFile(level, output.number, table.size, table.smallest, table.largest)
             )
             files.append(TableFile(output.number, table.size))
-            state.work.table_bytes += table.size
             if table.filter.state == "failed":
-                state.work.filters_failed += 1
                 _log.warning(
                     "%s/%s: written without a filter: %s",
                     state.directory,
                     filenames.table_name(output.number),
                     table.filter.reason,
                 )
+        failed = sum(output.table.filter.state == "failed" for output in outputs)
+        with self._lock:
+            state.work.table_bytes += sum(file.size for file in files)
+            state.work.filters_failed += failed
         return files
 
     def install(self, edit: Edit, files: list[TableFile], flushed: Memtable | None = None) -> None:

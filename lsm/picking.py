@@ -1,14 +1,18 @@
-"""Picking compactions: the level that is due, which of its tables, and what these overlap."""
+"""Picking compactions: the level that is due, which of its tables, and what these overlap.
+
+What runs already has claims, and a plan that touches one of these waits. ``jobs.py`` has the rule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from lsm.comparator import OrderedKey
 from lsm.disk.keys import unpack
+from lsm.jobs import Claim
 from lsm.options import LEVELS, Options
 from lsm.version import PlacedTable, Version
 
@@ -25,7 +29,6 @@ WIDENING_FACTOR = 25
 class Plan:
     """The inputs of a compaction: ``upper`` tables of a level, ``lower`` of the one below it."""
 
-    version: Version
     level: int
     upper: Sequence[PlacedTable]
     lower: Sequence[PlacedTable]
@@ -41,6 +44,13 @@ class Plan:
         """Where the level's next compaction goes on: the largest key of this one."""
         return max(self.upper, key=lambda table: (table.high, unpack(table.largest)[1])).largest
 
+    @property
+    def claim(self) -> Claim:
+        """What the compaction has for itself while it runs."""
+        low, high = _bounds(self.inputs)
+        tables = frozenset(table.number for table in self.inputs)
+        return Claim(self.level, tables, low, high, sum(table.size for table in self.upper))
+
     def is_move(self, options: Options) -> bool:
         """Whether the one table can be moved down as it is."""
         beneath = sum(table.size for table in self.grandparents)
@@ -51,39 +61,73 @@ class Plan:
         )
 
 
-def score(version: Version, level: int, options: Options) -> float:
-    """How full a level is: from 1 on it is due for compaction; the last level never is."""
+def score(version: Version, level: int, options: Options, running: Sequence[Claim] = ()) -> float:
+    """How full a level is: from 1 on it is due for compaction; the last level never is.
+
+    What running compactions are about to take away does not count.
+    """
     if level == 0:
         return len(version.levels[0]) / options.level0_compact_files
     if level == LEVELS - 1:
         return 0.0
-    return version.size(level) / options.limit(level)
+    leaving = sum(claim.upper_bytes for claim in running if claim.level == level)
+    return (version.size(level) - leaving) / options.limit(level)
 
 
-def fullest(version: Version, options: Options) -> tuple[int, float]:
-    """The level that is fullest, and its score."""
-    scores = [score(version, level, options) for level in range(LEVELS - 1)]
-    best = max(range(LEVELS - 1), key=scores.__getitem__)
-    return best, scores[best]
+def due(version: Version, options: Options, running: Sequence[Claim] = ()) -> list[int]:
+    """The levels that are due for compaction, the fullest first."""
+    scores = [score(version, level, options, running) for level in range(LEVELS - 1)]
+    levels = [level for level, fullness in enumerate(scores) if fullness >= 1]
+    return sorted(levels, key=lambda level: -scores[level])
 
 
 def pick(
-    version: Version, options: Options, pointers: Mapping[int, bytes], comparator: Comparator
+    version: Version,
+    options: Options,
+    pointers: Mapping[int, bytes],
+    comparator: Comparator,
+    running: Sequence[Claim] = (),
 ) -> Plan | None:
-    """The compaction that is due, or None if no level is full."""
-    level, fullness = fullest(version, options)
-    if fullness < 1:
-        return None
+    """The compaction to begin beside those that run; None if no level is full, or all have to wait.
+
+    A plan that has to wait is not made to wait longer: no plan of a less full level touches it.
+    """
+    claims = list(running)
+    for level in due(version, options, running):
+        plan = None
+        for first in _in_turn(version, level, pointers, comparator):
+            if plan is not None and _is_claimed(first, claims):
+                continue
+            found = expanded(version, level, [first], options)
+            if found.claim.is_free(claims):
+                return found
+            plan = plan or found
+        if plan is not None:
+            claims.append(plan.claim)
+    return None
+
+
+def _in_turn(
+    version: Version, level: int, pointers: Mapping[int, bytes], comparator: Comparator
+) -> Iterator[PlacedTable]:
+    """The tables that a compaction may begin with: the oldest of level 0, else in a round."""
     tables = version.levels[level]
     if level == 0:
-        first = tables[-1]  # the oldest
-    else:
-        first = tables[0]
-        if level in pointers:
-            pointer = unpack(pointers[level])[0]
-            after = pointer if comparator.wrap is None else comparator.wrap(pointer)
-            first = next((table for table in tables if after < table.high), first)
-    return expanded(version, level, [first], options)
+        yield tables[-1]
+        return
+    begin = 0
+    if level in pointers:
+        pointer = unpack(pointers[level])[0]
+        after = pointer if comparator.wrap is None else comparator.wrap(pointer)
+        begin = next((at for at, table in enumerate(tables) if after < table.high), 0)
+    yield from tables[begin:]
+    yield from tables[:begin]
+
+
+def _is_claimed(table: PlacedTable, claims: Sequence[Claim]) -> bool:
+    """Whether whatever is planned with this table touches one of the claims."""
+    alone = Claim(table.level, frozenset([table.number]), table.low, table.high, table.size)
+    return not alone.is_free(claims)
 
 
 def pick_range(
@@ -118,7 +162,7 @@ def expanded(version: Version, level: int, tables: Sequence[PlacedTable], option
             upper, lower = more, also
             low, high = _bounds([*upper, *lower])
     grandparents = version.overlapping(level + 2, low, high) if level + 2 < LEVELS else []
-    return Plan(version=version, level=level, upper=upper, lower=lower, grandparents=grandparents)
+    return Plan(level=level, upper=upper, lower=lower, grandparents=grandparents)
 
 
 def _clean_cut(version: Version, level: int, tables: Sequence[PlacedTable]) -> list[PlacedTable]:

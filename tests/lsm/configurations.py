@@ -55,6 +55,7 @@ ENGINE: dict[str, tuple[Any, ...]] = {
     "level_size_base": (10 << 20, 1024, 1024, 8192),
     "level_size_ratio": (10, 2, 3),
     "level0_compact_files": (4, 1, 2),
+    "max_background_jobs": (0, 1, 3, 8),
     "paranoid_checks": (False, True),
 }
 

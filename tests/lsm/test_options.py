@@ -89,6 +89,7 @@ def test_the_defaults_are_leveldbs_and_blocked_at_ten_bits() -> None:
         "level0_compact_files": 4,
         "level0_slow_files": 8,
         "level0_stop_files": 12,
+        "max_background_jobs": 0,
         "filters_compare_bytes": False,
         "filters": uniform(policies.BlockedPolicy(bits_per_key=10)),
     }
@@ -109,6 +110,7 @@ def test_every_range_is_the_one_that_was_decided() -> None:
         "level0_compact_files": (1, 1000),
         "level0_slow_files": (1, 1_000_000),
         "level0_stop_files": (1, 1_000_000),
+        "max_background_jobs": (0, 64),
     }
     assert {*NUMBERS, *FLAGS, "compression"} == set(KEYS)
 

@@ -54,10 +54,11 @@ def test_all_that_overlaps_comes_along(rng: random.Random) -> None:
     for _ in range(600):
         version = random_version(rng)
         plan = picking.pick(version, OPTIONS, {}, BYTEWISE)
-        level, fullness = picking.fullest(version, OPTIONS)
-        assert (plan is not None) == (fullness >= 1)
+        due = picking.due(version, OPTIONS)
+        assert (plan is not None) == bool(due)
         if plan is not None:
-            assert plan.level == level
+            assert plan.level == due[0]
+            level = plan.level
             levels.add(level)
             check(plan, version)
     assert len(levels) > 3
@@ -172,7 +173,7 @@ def test_levels_are_full_by_count_and_by_size() -> None:
     made = version([table(1, b"a", b"b")] * 2, [table(2, b"a", b"b", size=1536)])
     assert picking.score(made, 0, OPTIONS) == 0.5
     assert picking.score(made, 1, OPTIONS) == 1.5
-    assert picking.fullest(made, OPTIONS) == (1, 1.5)
+    assert picking.due(made, OPTIONS) == [1]
     deep = version(*[[]] * (LEVELS - 1), [table(1, b"a", b"b", size=1 << 60)])
     assert picking.score(deep, LEVELS - 1, OPTIONS) == 0
     assert picking.pick(deep, OPTIONS, {}, BYTEWISE) is None

@@ -115,6 +115,12 @@ CASES = {
         switch_interval=1e-4,
         for_leveldb=False,
     ),
+    "many jobs": Case(
+        filters=policies.BlockedPolicy(),
+        engine=TINY | {"max_background_jobs": 8},
+        switch_interval=1e-4,
+    ),
+    "one job": Case(filters=policies.BlockedPolicy(), engine=TINY | {"max_background_jobs": 1}),
     "in memory": Case(
         filters=policies.BlockedPolicy(), engine={}, switch_interval=1e-5, busy=False
     ),

@@ -1,0 +1,195 @@
+"""Several compactions at once, and a flush beside them: who waits for whom."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lsm
+from lsm.errors import IOError
+from lsm.options import TIB
+from tests.lsm.crew import PATIENCE, Crew, Gate, Hooked, is_in, until
+from tests.lsm.patience import patient
+
+RANGES = (b"a", b"m", b"x")
+STILL: dict[str, Any] = {"level_size_base": TIB, "compression": None, "max_background_jobs": 4}
+FULL: dict[str, Any] = STILL | {"level_size_base": 1024, "level_size_ratio": 100}
+
+
+def entries(first: bytes, value: bytes) -> list[tuple[bytes, bytes]]:
+    return [(first + b"%02d" % number, value) for number in range(30)]
+
+
+def made(path: Path) -> dict[bytes, bytes]:
+    """Make a database with three tables on level 2, and one above each, that overlap no other."""
+    expected = {}
+    with lsm.DB(path, create_if_missing=True, **STILL) as db:
+        for value in (b"old" * 20, b"new" * 20):
+            for first in RANGES:
+                for key, _ in entries(first, value):
+                    db.put(key, value)
+                    expected[key] = value
+                db.flush()
+        assert [level.tables for level in db.stats().levels[:3]] == [0, 3, 3]
+    return expected
+
+
+def only_compactions(hook: Callable[[str, str], object]) -> Callable[[str, str], None]:
+    """Call this for what compactions do."""
+
+    def call(operation: str, path: str) -> None:
+        if threading.current_thread().name == "lsm-compaction":
+            hook(operation, path)
+
+    return call
+
+
+def at_create(hook: Callable[[], object]) -> Callable[[str, str], None]:
+    """Call this when a compaction is about to create a table."""
+    return only_compactions(
+        lambda operation, path: operation == "create" and path.endswith(".ldb") and hook()
+    )
+
+
+def compacting() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "lsm-compaction"]
+
+
+@patient
+def test_compactions_that_do_not_touch_run_at_once(tmp_path: Path) -> None:
+    expected = made(tmp_path / "db")
+    together = threading.Barrier(len(RANGES))
+    storage = Hooked(at_create(lambda: together.wait(PATIENCE)))
+    with lsm.DB(tmp_path / "db", storage=storage, **FULL) as db:
+        db.wait_until_idle()
+        assert db.stats().compactions == 3
+        assert dict(db) == expected
+        assert db.stats().background_error is None
+    with lsm.DB(tmp_path / "db", **STILL) as db:
+        assert dict(db) == expected
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3])
+@patient
+def test_there_are_no_more_jobs_than_were_asked_for(at_most: int, tmp_path: Path) -> None:
+    expected = made(tmp_path / "db")
+    working: set[str] = set()
+    most: list[int] = []
+
+    def note(operation: str, path: str) -> None:
+        """Of every table that is created and not yet synced somebody is at work."""
+        if not path.endswith(".ldb"):
+            return
+        if operation == "create":
+            working.add(path)
+            most.append(len(working))
+        elif operation == "sync":
+            working.discard(path)
+
+    options = FULL | {"max_background_jobs": at_most, "level0_compact_files": 1}
+    with lsm.DB(tmp_path / "db", storage=Hooked(note), **options) as db:
+        for value in range(20):
+            for key in (b"a00", b"m00", b"x00"):
+                db.put(key, b"%d" % value)
+                expected[key] = b"%d" % value
+            db.flush()
+        db.wait_until_idle()
+        assert dict(db) == expected
+    assert max(most) <= at_most
+
+
+@patient
+def test_a_flush_goes_on_beside_compactions(tmp_path: Path) -> None:
+    expected = made(tmp_path / "db")
+    gate = Gate("create", ".ldb")
+    with lsm.DB(tmp_path / "db", storage=Hooked(only_compactions(gate)), **FULL) as db:
+        gate.wait()
+        db.put(b"b", b"1")  # nothing there overlaps it, but who knows what the compactions write
+        db.flush()
+        assert [level.tables for level in db.stats().levels[:3]] == [1, 3, 3]
+        gate.open()
+        db.wait_until_idle()
+        assert dict(db) == expected | {b"b": b"1"}
+
+
+@patient
+def test_a_manual_compaction_waits_for_what_touches_it_and_for_nothing_else(
+    tmp_path: Path,
+) -> None:
+    expected = made(tmp_path / "db")
+    held = threading.Event()
+    opened = threading.Event()
+    first = threading.Lock()
+
+    def hold() -> None:
+        """Hold the first compaction, which is that of the first range."""
+        if first.acquire(blocking=False):
+            held.set()
+            assert opened.wait(PATIENCE)
+
+    with lsm.DB(tmp_path / "db", storage=Hooked(at_create(hold)), **FULL) as db:
+        assert held.wait(PATIENCE)
+        with Crew() as crew:
+            crew.start(lambda: db.compact_range(start=b"m", stop=b"n"))
+            crew.join()
+            waiting = crew.start(lambda: db.compact_range(start=b"a", stop=b"b"))
+            until(lambda: is_in(waiting, "compact_level"))
+            assert db.stats().levels[1].tables >= 1
+            opened.set()
+        db.wait_until_idle()
+        assert dict(db) == expected
+
+
+@patient
+def test_a_compaction_that_fails_leaves_the_others_alone(tmp_path: Path) -> None:
+    expected = made(tmp_path / "db")
+    together, first, told = threading.Barrier(3), threading.Lock(), threading.Event()
+
+    def fail_one() -> None:
+        if told.is_set():
+            return
+        together.wait(PATIENCE)
+        if first.acquire(blocking=False):
+            raise IOError(28, "no room", "a table")
+        assert told.wait(PATIENCE)
+
+    with lsm.DB(tmp_path / "db", storage=Hooked(at_create(fail_one)), **FULL) as db:
+        until(lambda: db.stats().background_error)
+        told.set()
+        until(lambda: not compacting())
+        assert "no room" in str(db.stats().background_error)
+        assert db.stats().compactions == 2
+        assert dict(db) == expected
+        db.resume()
+        db.wait_until_idle()
+        assert db.stats().compactions == 3
+        assert dict(db) == expected
+        live = sum(level.tables for level in db.stats().levels)
+        assert len(list((tmp_path / "db").glob("*.ldb"))) == live
+
+
+@patient
+def test_closing_stops_all_of_them(tmp_path: Path) -> None:
+    expected = made(tmp_path / "db")
+    gate, together = Gate("create", ".ldb"), threading.Barrier(4)
+
+    def hold(operation: str, path: str) -> None:
+        if operation == "create" and path.endswith(".ldb"):
+            together.wait(PATIENCE)
+            gate(operation, path)
+
+    db = lsm.DB(tmp_path / "db", storage=Hooked(only_compactions(hold)), **FULL)
+    together.wait(PATIENCE)
+    with Crew() as crew:
+        crew.start(db.close)
+        until(lambda: db.closed)
+        gate.open()
+    assert not compacting()
+    with lsm.DB(tmp_path / "db", **STILL) as db:
+        assert dict(db) == expected
+        assert [level.tables for level in db.stats().levels[:3]] == [0, 3, 3]
+        assert len(list((tmp_path / "db").glob("*.ldb"))) == 6
