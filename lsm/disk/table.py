@@ -84,13 +84,24 @@ class TableReader:
         """The contents of a data block."""
         return self.read(handle, "data block")
 
-    def index_entries(self) -> Iterator[tuple[bytes, int, Handle]]:
-        """Of each data block a user key and a rank that nothing in it is behind, and its handle."""
+    def index_block(self) -> bytes:
+        """The contents of the index block."""
+        return self.read(self._index, "index block")
+
+    @property
+    def most_blocks(self) -> int:
+        """How many blocks the file has at most."""
+        return len(self.mapped.data) // TRAILER_BYTES
+
+    def index_entries(self, contents: bytes | None = None) -> Iterator[tuple[bytes, int, Handle]]:
+        """Of each data block a user key and a rank that nothing in it is behind, and its handle.
+
+        ``contents`` are the index block's, where they were read already.
+        """
         # Each entry leads to a block, which takes some bytes of the file. Lists that hold more than
         # these could take all memory: an entry may have no more than five bytes of its own.
-        size = len(self.mapped.data)
-        most = size // TRAILER_BYTES
-        contents = self.read(self._index, "index block")
+        size, most = len(self.mapped.data), self.most_blocks
+        contents = self.index_block() if contents is None else contents
         try:
             for count, (internal, value) in enumerate(read_entries(contents)):
                 if count == most:

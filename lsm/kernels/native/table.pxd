@@ -1,6 +1,7 @@
 """Open tables: an index, the blocks of it that are cached, and a filter."""
 
 from cpython.ref cimport PyObject
+from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from lsm.kernels.native.block cimport Block, lsm_block
@@ -21,6 +22,23 @@ cdef extern from "sorted_keys.h" nogil:
     uint32_t lsm_sorted_keys_seek(
         const lsm_sorted_keys *self, const uint8_t *key, uint32_t length, uint64_t version,
         int simd,
+    )
+
+
+cdef extern from "index_block.h" nogil:
+    ctypedef struct lsm_index_entry:
+        const uint8_t *key
+        uint32_t key_length
+        uint64_t version
+        uint64_t offset
+        uint64_t size
+
+    const uint8_t *lsm_index_end(const uint8_t *data, size_t size)
+    const uint8_t *lsm_index_next(
+        const uint8_t *at, const uint8_t *end, lsm_index_entry *entry
+    )
+    bint lsm_index_survey(
+        const uint8_t *data, size_t size, size_t *count, size_t *key_bytes
     )
 
 
@@ -50,6 +68,7 @@ cdef class Table(CacheItem):
     cdef readonly object charge
     cdef lsm_sorted_keys index
     cdef uint8_t *_keys
+    cdef size_t _key_bytes
     cdef uint64_t *offsets
     cdef uint64_t *_sizes
     cdef PyObject **slots     # the blocks that readers find here
@@ -59,4 +78,10 @@ cdef class Table(CacheItem):
 
     cdef Block cached_block(self, uint32_t number)
     cdef uint32_t _seek(self, bytes key, uint64_t version) except? 0
+    cdef int _read_index(self, reader) except -1
     cdef int _take_index(self, list entries) except -1
+    cdef int _reserve_index(self, size_t count, size_t key_bytes) except -1
+    cdef int _add_to_index(
+        self, const uint8_t *key, uint32_t length, uint64_t version, uint64_t offset,
+        uint64_t size,
+    ) noexcept

@@ -74,37 +74,78 @@ cdef class Table(CacheItem):
         self.file = TableFile(0, len(reader.mapped.data)) if file is None else file
         self.owner = owner
         self.reference = weakref.ref(self)
-        self._take_index(list(reader.index_entries()))
+        self._read_index(reader)
+
+    cdef int _read_index(self, reader) except -1:
+        """Copy the index out of the file."""
+        cdef bytes contents = reader.index_block()
+        cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(contents)
+        cdef const uint8_t *end
+        cdef size_t count, key_bytes
+        cdef lsm_index_entry entry = lsm_index_entry(NULL, 0, 0, 0, 0)
+        if (
+            not lsm_index_survey(data, PyBytes_GET_SIZE(contents), &count, &key_bytes)
+            or count > <size_t>reader.most_blocks
+        ):
+            return self._take_index(list(reader.index_entries(contents)))
+        self._reserve_index(count, key_bytes)
+        end = lsm_index_end(data, PyBytes_GET_SIZE(contents))
+        while data < end:
+            data = lsm_index_next(data, end, &entry)
+            self._add_to_index(
+                entry.key, entry.key_length, entry.version, entry.offset, entry.size
+            )
+        lsm_sorted_keys_seal(&self.index)
+        return 0
 
     cdef int _take_index(self, list entries) except -1:
         """Copy the index out of Python's objects."""
-        cdef Py_ssize_t count = len(entries), at = 0, size = 0
-        cdef uint8_t *place
+        cdef uint64_t version
+        cdef size_t key_bytes = 0
         cdef bytes key
         for key, _, _ in entries:
-            size += PyBytes_GET_SIZE(key)
-        if size > MOST_BYTES or lsm_sorted_keys_reserve(&self.index, count):
+            key_bytes += PyBytes_GET_SIZE(key)
+        self._reserve_index(len(entries), key_bytes)
+        for key, rank, handle in entries:
+            version_of(rank, &version)
+            self._add_to_index(
+                <const uint8_t *>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key), version,
+                handle.offset, handle.size,
+            )
+        lsm_sorted_keys_seal(&self.index)
+        return 0
+
+    cdef int _reserve_index(self, size_t count, size_t key_bytes) except -1:
+        """Room for so many entries, of which none is there yet."""
+        if key_bytes > MOST_BYTES or lsm_sorted_keys_reserve(&self.index, count):
             raise MemoryError
-        self._keys = <uint8_t *>malloc(size or 1)
+        self.index.count = 0
+        self._keys = <uint8_t *>malloc(key_bytes or 1)
+        self._key_bytes = 0
         self.offsets = <uint64_t *>malloc(2 * 8 * (count or 1))
         self.slots = <PyObject **>calloc(count or 1, sizeof(PyObject *))
         self.views = <lsm_block *>malloc((count or 1) * sizeof(lsm_block))
         if not (self._keys and self.offsets and self.slots and self.views):
             raise MemoryError
         self._sizes = self.offsets + count
-        place = self._keys
-        for key, rank, handle in entries:
-            size = PyBytes_GET_SIZE(key)
-            memcpy(place, PyBytes_AS_STRING(key), size)
-            self.index.keys[at] = place
-            self.index.lengths[at] = <uint32_t>size
-            version_of(rank, &self.index.versions[at])
-            self.offsets[at] = handle.offset
-            self._sizes[at] = handle.size
-            place += size
-            at += 1
-        lsm_sorted_keys_seal(&self.index)
-        self.charge = OVERHEAD + INDEX_ENTRY * count + (place - self._keys)
+        self.charge = OVERHEAD + INDEX_ENTRY * count + key_bytes
+        return 0
+
+    cdef int _add_to_index(
+        self, const uint8_t *key, uint32_t length, uint64_t version, uint64_t offset,
+        uint64_t size,
+    ) noexcept:
+        """Add an entry where there is room."""
+        cdef uint32_t at = self.index.count
+        cdef uint8_t *place = self._keys + self._key_bytes
+        memcpy(place, key, length)
+        self._key_bytes += length
+        self.index.keys[at] = place
+        self.index.lengths[at] = length
+        self.index.versions[at] = version
+        self.offsets[at] = offset
+        self._sizes[at] = size
+        self.index.count = at + 1
         return 0
 
     def __dealloc__(self):
