@@ -1,30 +1,24 @@
 """Databases whose levels are filled to shape: one run on each, deepest first, each in its place.
 
 A store that is written to gets there, too, but when and how depends on its limits and its threads.
-Here every run is written as the tables of its level at once, by the code that writes the outputs of
-a compaction: with that level's filters, and over sequence numbers of its own.
+Here every run is loaded as the tables of its level at once: with that level's filters, and over
+sequence numbers of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import lsm
-from lsm.disk.edit import Edit
-from lsm.disk.keys import PUT, Entry, rank_of
+import lsm.bulk
 from lsm.options import LEVELS, TIB
-from lsm.store import Store
-from lsm.table_factory import DeeperLevels
 
 Pair = tuple[bytes, bytes]
 
 STILL: Mapping[str, Any] = {"level_size_base": TIB}
 """Options for ``lsm.DB`` with which no level ever counts as full."""
-
-# Of the bytes of an entry that are not the user's: its version and three lengths.
-_ENTRY_OVERHEAD = 12
 
 
 def dealt(pairs: Sequence[Pair], levels: int, factor: float) -> dict[int, Sequence[Pair]]:
@@ -44,7 +38,7 @@ def fill(db: lsm.DB, runs: Mapping[int, Sequence[Pair]]) -> None:
     """Fill an empty database: each level's pairs, in any order, become the tables of that level.
 
     Keys must differ within a run; where one is on two levels, the upper one has its newer value.
-    Tables are about as large as the database's ``max_file_size`` before compression. Open it with
+    Tables are about as large as the database's ``max_file_size``. Open it with
     STILL, or its own thread may compact what is full. ValueError unless it is empty, idle and in
     the end of the shape that was asked for.
     """
@@ -59,7 +53,7 @@ def fill(db: lsm.DB, runs: Mapping[int, Sequence[Pair]]) -> None:
         for (key, _), (other, _) in pairwise(pairs):
             if key == other:
                 raise ValueError(f"level {level} was to have {key!r} twice: keys must differ")
-        _place(store, level, pairs)
+        lsm.bulk.load(db, pairs, level=level)
     check_shape(db, runs)
 
 
@@ -78,31 +72,3 @@ def check_shape(db: lsm.DB, runs: Mapping[int, Sequence[Pair]]) -> None:
 def tables_per_level(db: lsm.DB) -> list[int]:
     """How many tables each level has, from level 0 on."""
     return [level.tables for level in db.stats().levels]
-
-
-def _place(store: Store, level: int, pairs: Sequence[Pair]) -> None:
-    """Write sorted pairs as a level's tables, and let readers see them."""
-    installer, edit = store.installer, Edit()
-    assert store.view is not None
-    version, first = store.view.version, store.last_visible + 1
-    entries = [(key, rank_of(first + at, PUT), value) for at, (key, value) in enumerate(pairs)]
-    deeper = DeeperLevels(version, level)
-    outputs = [
-        installer.factory.write(installer.new_number(), level, some, deeper, "compaction")
-        for some in _cut(entries, store.options.max_file_size)
-    ]
-    files = installer.add(edit, level, outputs)
-    store.visible = rank_of(first + len(entries) - 1)
-    installer.install(edit, files)
-
-
-def _cut(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
-    """The entries in pieces of about so many bytes."""
-    start, taken = 0, 0
-    for at, (key, _, value) in enumerate(entries):
-        taken += len(key) + len(value) + _ENTRY_OVERHEAD
-        if taken >= size:
-            yield entries[start : at + 1]
-            start, taken = at + 1, 0
-    if start < len(entries):
-        yield entries[start:]

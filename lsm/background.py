@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lsm.jobs import Claim
     from lsm.kernels import TableFile
     from lsm.kernels.python import Memtable
+    from lsm.loading import Load
     from lsm.picking import Plan
     from lsm.state import State
     from lsm.version import Version
@@ -100,6 +101,7 @@ class Background:
         self._lock = threading.Lock()  # for its own threads: no interruption comes to them
         self._deep_flush = False
         self._claims: tuple[Claim, ...] = ()
+        self._loads: deque[Load] = deque()
         count = jobs.at_once(state.options.max_background_jobs)
         if count == 1:
             self._kinds = [_Kind("background", 1, self._has_work, self._do_work)]
@@ -108,6 +110,8 @@ class Background:
                 _Kind("flush", 1, self._has_flush, self._flush),
                 _Kind("compaction", count - 1, self._has_compaction, self._compact),
             ]
+        self._loading = _Kind("load", 1, self._has_load, self._install_load)
+        self._kinds.append(self._loading)
 
     def schedule(self, besides: _Kind | None = None) -> None:
         """Start a thread for each kind of work that is due and has a worker without one.
@@ -216,6 +220,87 @@ class Background:
         self.schedule(besides=kind)
         self._state.changed.notify_all()
 
+    # -- Loading ---------------------------------------------------------------------------
+
+    def wait_until_alone(self, load: Load) -> None:
+        """Begin no compaction until the load is over, and return when none runs."""
+        state = self._state
+        load.is_alone = True
+        others = [kind for kind in self._kinds if kind is not self._loading]
+        while True:
+            ticket = state.changed.ticket()
+            self._check_going()
+            if not any(kind.is_busy() for kind in others):
+                return
+            ticket.wait()
+
+    def install_load(self, load: Load) -> None:
+        """Return when a load is installed by a thread of the background, or raise why it is not."""
+        state = self._state
+        self._loads.append(load)
+        while True:
+            ticket = state.changed.ticket()
+            if load.is_done:
+                return
+            if load.error is not None:
+                self._raise_error_of(load)
+            if load in self._loads:
+                self._check_going()
+            self.schedule()
+            ticket.wait()
+
+    def withdraw(self, load: Load) -> bool:
+        """Take a load back; False if a thread of the background has taken it, which ends it."""
+        try:
+            self._loads.remove(load)
+        except ValueError:
+            return not load.is_taken
+        return True
+
+    def _is_kept_out(self) -> bool:
+        load = self._state.current_load()
+        return load is not None and load.is_alone
+
+    def _has_load(self) -> bool:
+        return bool(self._loads)
+
+    def _install_load(self) -> None:
+        state, installer = self._state, self._installer
+        try:
+            load = self._loads[0]
+            load.is_taken = True  # before it is, so that who finds it gone knows by whom
+            self._loads.remove(load)
+        except (IndexError, ValueError):  # it was withdrawn
+            return
+        try:
+            installer.install(load.edit, load.files, visible=load.visible)
+            with state.lock:
+                state.user_bytes += load.size
+            load.is_done = True
+        except BaseException as error:
+            installer.discard_outputs(load.thread)
+            if isinstance(error, SyncError):
+                state.fail(error)
+            load.error = error.with_traceback(None)
+        load.is_over = True
+
+    def _check_going(self) -> None:
+        """Raise if the background has stopped."""
+        state = self._state
+        state.check_writable()
+        if state.failure is not None:
+            raise state.failure.refusal(state.directory)
+
+    def _raise_error_of(self, load: Load) -> None:
+        error = load.error
+        assert error is not None
+        if isinstance(error, StoppedError):
+            self._check_going()
+        try:
+            raise error
+        finally:
+            del error
+
     # -- Flushing --------------------------------------------------------------------------
 
     def _flush(self) -> None:
@@ -281,7 +366,7 @@ class Background:
         Without a plan it is a manual one that has nothing left to do.
         """
         state, claims = self._state, list(self._claims)
-        if self._deep_flush:
+        if self._deep_flush or self._is_kept_out():
             return None
         manual = next(iter(self._manual.copy()), None)
         if manual is not None and not manual.is_running:

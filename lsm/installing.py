@@ -10,6 +10,7 @@ from lsm.compaction import StoppedError
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.filenames import Kind
+from lsm.disk.keys import sequence_of
 from lsm.errors import IOError
 from lsm.kernels import TableFile
 from lsm.table_factory import Output, TableFactory
@@ -70,26 +71,41 @@ class Installer:
             state.work.filters_failed += failed
         return files
 
-    def install(self, edit: Edit, files: list[TableFile], flushed: Memtable | None = None) -> None:
-        """Make an edit durable, and publish the version that it results in."""
+    def install(
+        self,
+        edit: Edit,
+        files: list[TableFile],
+        flushed: Memtable | None = None,
+        visible: int | None = None,
+    ) -> None:
+        """Make an edit durable, and publish the version that it results in.
+
+        A rank to be ``visible`` becomes so then; no sequence number up to it is given anew, even if
+        nobody knows whether the manifest holds the edit.
+        """
         state = self._state
         with self._lock:
             if state.failure is not None and state.failure.is_final:
                 raise StoppedError  # nothing is known of what the manifest has
             self._in_doubt.update(file.number for file in files)
-            state.manifest.last_sequence = state.last_visible
-            version = state.manifest.apply(edit, files)
-            with state.lock:
-                if state.view is not None:
-                    memtables = tuple(each for each in state.view.memtables if each is not flushed)
-                    state.publish(state.kernel.View(memtables, version))
+            rank = state.visible if visible is None else visible
+            state.manifest.last_sequence = sequence_of(rank)
+            try:
+                version = state.manifest.apply(edit, files)
+                with state.lock:
+                    if state.view is not None:
+                        kept = tuple(each for each in state.view.memtables if each is not flushed)
+                        state.publish(state.kernel.View(kept, version))
+            finally:
+                if visible is not None:  # behind the view: who looked before that sees none of it
+                    state.visible = visible
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()
 
-    def discard_outputs(self) -> None:
-        """Remove the tables that this thread has written and not installed."""
-        thread = threading.get_ident()
+    def discard_outputs(self, thread: int | None = None) -> None:
+        """Remove the tables that this thread, or another, has written and not installed."""
+        thread = threading.get_ident() if thread is None else thread
         for number in [each for each, writer in self._pending.copy().items() if writer == thread]:
             if number not in self._in_doubt:
                 self._remove(filenames.table_name(number))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lsm.commit import Commit
     from lsm.comparator import Comparator
     from lsm.kernels.python import Memtable, View
+    from lsm.loading import Load
     from lsm.options import Options
     from lsm.recovery import LogLoss
     from lsm.storage import Storage
@@ -77,6 +78,8 @@ class State(Readable):
         self.visible = rank_of(0)
         self.walkers = Walkers()
         self.pending: Commit | None = None
+        # Weakly: whatever interrupts a load, it is over when nobody has it any more.
+        self.load: weakref.ref[Load] | None = None
         self.is_unhindered = False
         self.user_bytes = self.log_bytes = 0
         self._snapshots: dict[weakref.ref[Any], int] = {}
@@ -138,6 +141,11 @@ class State(Readable):
     def must_stop(self) -> bool:
         """Whether the background is to begin nothing."""
         return self.closed_by is not None or self.read_only or self.failure is not None
+
+    def current_load(self) -> Load | None:
+        """The load that keeps writers out, if there is one."""
+        load = None if self.load is None else self.load()
+        return None if load is None or load.is_over else load
 
     # -- Snapshots -------------------------------------------------------------------------
 

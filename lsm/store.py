@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.disk.filenames import Files
     from lsm.kernels.python import Batch, Memtable
+    from lsm.loading import Load
     from lsm.options import Options
     from lsm.storage import Lock, Storage
     from policies import LevelPolicies
@@ -149,7 +150,19 @@ class Store(State):
         for iterator in self.walkers.alive():
             iterator.close()
         self.background.wait_until_ended()
+        self._give_up_load()
         call_all(self.writer.close, self.installer.close, self.tables.close, self._release)
+
+    def _give_up_load(self) -> None:
+        """Remove what a load has written, which then finds the database closed."""
+        while (load := self.current_load()) is not None and not load.is_given_up:
+            ticket = self.changed.ticket()
+            if load.busy.locked():
+                ticket.wait()
+                continue
+            with load.busy:
+                self.installer.discard_outputs(load.thread)
+                load.is_given_up = True
 
     def _release(self) -> None:
         if self._directory_lock is not None:
@@ -193,26 +206,53 @@ class Store(State):
 
     def flush(self) -> None:
         """Write all that is in memory to tables, and return when that is done."""
-        self._check_can_wait("flush()")
+        self.check_can_wait("flush()")
         self._flush(self.writer.switch)
 
     def resume(self) -> None:
         """Retry what has failed, and raise its error if it fails again."""
-        self._check_can_wait("resume()")
+        self.check_can_wait("resume()")
         self.check_writable()
         self._flush(lambda: self.opened_view().memtables[1:])
 
     def compact_range(self, low: OrderedKey | None, high: OrderedKey | None) -> None:
         """Flush, and compact all tables with keys between two bounds level by level."""
-        self._check_can_wait("compact_range()")
+        self.check_can_wait("compact_range()")
         self._flush(self.writer.switch)
         # Nobody holds the version meanwhile: its files could not be removed.
         for level in levels_to_compact(self.opened_view().version, low, high):
             self.background.compact_level(ManualCompaction(level, low, high))
 
+    def begin_load(self, load: Load) -> None:
+        """Keep writers and compactions out until a load is over, and flush what is in memory."""
+        while True:
+            ticket = self.changed.ticket()
+            self.check_writable()
+            with self.lock:  # nobody is writing
+                if self.current_load() is None:
+                    self.load = weakref.ref(load)
+                    self.is_unhindered = False
+                    break
+            ticket.wait()
+        self._flush(self.writer.switch)
+        self.background.wait_until_alone(load)
+
+    def end_load(self, load: Load) -> None:
+        """Let writers and compactions go on; what is written and not installed is removed."""
+        if self.background.withdraw(load):
+            with load.busy:
+                if not load.is_given_up and not self.is_abandoned:
+                    self.installer.discard_outputs(load.thread)
+            load.is_over = True
+        with self.lock:
+            if load.is_over and self.load is not None and self.load() is load:
+                self.load = None
+        self.changed.notify_all()
+        self.background.schedule()
+
     def wait_until_idle(self) -> None:
         """Return when no flush and no compaction is due."""
-        self._check_can_wait("wait_until_idle()")
+        self.check_can_wait("wait_until_idle()")
         self.background.wait_until_idle()
 
     def _flush(self, choose: Callable[[], tuple[Memtable, ...]]) -> None:
@@ -226,7 +266,7 @@ class Store(State):
             self.background.retry_once(tried)
             ticket.wait()
 
-    def _check_can_wait(self, what: str) -> None:
+    def check_can_wait(self, what: str) -> None:
         """Error in a reentrant call or a background thread, which may be the one waited for."""
         self.check_open()
         if is_reentrant() or is_background():

@@ -117,21 +117,25 @@ class Writer:
         """Whether the memtable and level 0 let a write go on at once."""
         view, options = self._view, self._state.options
         return (
-            view.memtables[0].has_room() and len(view.version.levels[0]) < options.level0_slow_files
+            (self._state.load is None or self._state.current_load() is None)
+            and view.memtables[0].has_room()
+            and len(view.version.levels[0]) < options.level0_slow_files
         )
 
     def _make_room(self, force: bool = False) -> None:
         """Stall until there is a memtable with room; ``force`` asks for a new one in any case."""
         if _cannot_wait():
             return
-        state, slow, tried = self._state, not force, False
+        state, slow, tried, is_write = self._state, not force, False, not force
         options = state.options
         while True:
             ticket = state.changed.ticket()
             state.check_writable()
             memtable, *others = self._view.memtables
             level0 = len(self._view.version.levels[0])
-            if slow and level0 >= options.level0_slow_files:
+            if is_write and self._is_kept_out():
+                state.work.stopped_seconds += _waited(ticket)
+            elif slow and level0 >= options.level0_slow_files:
                 slow = False
                 state.work.slowed_seconds += _waited(ticket, _SLOW_SECONDS)
             elif not force and memtable.has_room():
@@ -194,7 +198,7 @@ class Writer:
         if queued.done:
             return True
         self._state.check_writable()
-        if self._is_torn():
+        if self._is_kept_out() or self._is_torn():
             return False
         group = self._batch_group(queued)
         commit = self._new_commit(group)
@@ -215,6 +219,18 @@ class Writer:
         state.is_unhindered = state.view is not None and self._has_room()
         if state.failure is not None or state.closed_by is not None:  # since then, too
             state.is_unhindered = False
+
+    def _is_kept_out(self) -> bool:
+        """Whether a load is to end first; an error where this thread must not wait for that."""
+        if self._state.current_load() is None:
+            return False
+        if _cannot_wait():
+            raise Error(
+                f"{self._state.directory}: a bulk load keeps writers out, and one by a signal "
+                "handler, a finalizer, or the load's own input or progress cannot wait for its "
+                "end: write when it has returned"
+            )
+        return True
 
     def _is_torn(self) -> bool:
         """Whether the log takes no more records; an error where this thread must not wait."""
