@@ -7,7 +7,9 @@ any process that can read and write the files.
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -19,8 +21,13 @@ from lsm.table_factory import DeeperLevels, Output, Reason, TableFactory
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
+    from lsm.disk.table_builder import TableBuilder
     from lsm.kernels import TableFile
     from lsm.kernels.python import Memtable, Table
+
+
+# So many tables are written while the device takes the first of them.
+_MOST_UNSEALED = 4
 
 
 class StoppedError(Exception):
@@ -56,7 +63,7 @@ def run(job: Job) -> list[Output]:
 
     After an error the outputs that were written are of no use; whoever called removes them.
     """
-    factory, outputs = job.factory, []
+    factory = job.factory
     survivors = _kernel(factory).Survivors(
         [_tables(factory, tables) for tables in job.runs],
         factory.format.comparator,
@@ -67,10 +74,14 @@ def run(job: Job) -> list[Output]:
         overlap_limit=job.overlap_limit,
         pause=_pause(job.should_stop),
     )
-    while survivors.has_more():
-        output = _write(factory, job.level, job.deeper, "compaction", survivors)
-        outputs.append(output)
-    return outputs
+    outputs = _Outputs(factory, job.level, job.deeper, "compaction")
+    try:
+        while survivors.has_more():
+            outputs.write_next(survivors)
+        return outputs.finish()
+    except BaseException:
+        outputs.abandon()
+        raise
 
 
 def flush(
@@ -84,23 +95,51 @@ def flush(
     survivors = _kernel(factory).Survivors(
         [memtable], factory.format.comparator, pause=_pause(should_stop)
     )
-    return _write(factory, level, deeper, "flush", survivors)
-
-
-def _write(
-    factory: TableFactory, level: int, deeper: DeeperLevels, reason: Reason, survivors: Any
-) -> Output:
-    """One table of the entries that come next."""
-    number = factory.new_number()
-    builder = factory.builder(number, level, deeper, reason)
+    outputs = _Outputs(factory, level, deeper, "flush")
     try:
+        outputs.write_next(survivors)
+        (output,) = outputs.finish()
+    except BaseException:
+        outputs.abandon()
+        raise
+    return output
+
+
+class _Outputs:
+    """The tables that a job writes. The device takes some while the next ones are made."""
+
+    def __init__(self, factory: TableFactory, level: int, deeper: DeeperLevels, reason: Reason):
+        self._new_builder = partial(factory.builder, level=level, deeper=deeper, reason=reason)
+        self._new_number = factory.new_number
+        self._written: list[Output] = []
+        self._unsealed: deque[TableBuilder] = deque()
+
+    def write_next(self, survivors: Any) -> None:
+        """Write one table of the entries that come next."""
+        number = self._new_number()
+        builder = self._new_builder(number)
+        self._unsealed.append(builder)
         while not builder.fill(survivors.write):
             pass
-        return Output(number, builder.finish())
-    except BaseException:
-        with contextlib.suppress(IOError):  # such as that there is no room for what is left
-            builder.abandon()
-        raise
+        self._written.append(Output(number, builder.complete()))
+        if len(self._unsealed) > _MOST_UNSEALED:
+            self._seal_first()
+
+    def finish(self) -> list[Output]:
+        """All of them, synced."""
+        while self._unsealed:
+            self._seal_first()
+        return self._written
+
+    def abandon(self) -> None:
+        """Close the files that are still open; the caller removes all of them."""
+        for builder in self._unsealed:
+            with contextlib.suppress(IOError):  # such as that there is no room for what is left
+                builder.abandon()
+
+    def _seal_first(self) -> None:
+        self._unsealed[0].seal()
+        self._unsealed.popleft()
 
 
 def _kernel(factory: TableFactory) -> Any:

@@ -89,7 +89,7 @@ class TableFormat:
 
 @attrs.frozen(kw_only=True)
 class WrittenTable:
-    """A table that was written and synced."""
+    """A table that was written."""
 
     size: int
     num_entries: int
@@ -149,6 +149,12 @@ class TableBuilder:
 
     def finish(self) -> WrittenTable:
         """Write what is missing, sync and close the file."""
+        written = self.complete()
+        self.seal()
+        return written
+
+    def complete(self) -> WrittenTable:
+        """Hand the whole table to the system, which begins to write it; to be sealed."""
         body = self._body
         body.close_block()
         self._write_blocks()
@@ -162,8 +168,6 @@ class TableBuilder:
         index_handle = self._append_parts((index,), kind)
         self._file.append(Footer(metaindex_handle, index_handle).encode())
         self._file.flush()
-        checked_sync(self._file.sync)
-        self._file.close()
         return WrittenTable(
             size=self._file.size,
             num_entries=body.num_entries,
@@ -171,6 +175,11 @@ class TableBuilder:
             largest=body.largest,
             filter=attrs.evolve(filter, parts=()),
         )
+
+    def seal(self) -> None:
+        """Sync and close the file."""
+        checked_sync(self._file.sync)
+        self._file.close()
 
     def abandon(self) -> None:
         """Close the file as it is; the caller removes it."""
