@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -18,6 +19,7 @@ from lsm.errors import SyncError
 from lsm.options import LEVELS
 from lsm.starter import STARTER
 from lsm.table_factory import DeeperLevels
+from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from lsm.picking import Plan
     from lsm.state import State
     from lsm.version import Version
+
+_log = logging.getLogger("lsm")
 
 # LevelDB's: a new table may go this deep at once if nothing there overlaps it.
 DEEPEST_FLUSH = 2
@@ -213,9 +217,10 @@ class Background:
             installer.remove_obsolete_files()
         except BaseException as error:
             installer.discard_outputs()
-            if isinstance(error, SyncError) or (
-                retries == self._state.retries and not isinstance(error, StoppedError)
-            ):
+            is_asked_for_again = retries != self._state.retries and not isinstance(error, SyncError)
+            if is_asked_for_again and not isinstance(error, StoppedError):
+                _log.error("%s: is tried again: %s", self._state.directory, cause(error))
+            elif not isinstance(error, StoppedError):
                 self._state.fail(error)
         self.schedule(besides=kind)
         self._state.changed.notify_all()
