@@ -12,12 +12,20 @@ Lookups and ranges come after ``compact_range()``, closing and opening, and a lo
 that is not timed. They are nanoseconds of processor time of the thread that asks, the best of
 five repeats in which the engines take turns, on one processor, without garbage collection.
 Everything else is the wall clock's, with the garbage collector as Python has it. What is written
-counts until the last call returns, with all that background threads make the writer wait. Loading
-and replaying everything is done twice, or more often where there are few keys, and once where there
-are ten million; merging is repeated until 200,000 entries were merged; memory, and lookups while
-everything is merged, are measured once. Among ten million keys iterations are timed once, too, of
-ours only ``blocked`` takes part, memory is that after a million lookups, and the blocks do not fit
-into the cache.
+counts until the last call returns, with all that background threads make the writer wait. Loading,
+merging and replaying everything is done twice, or more often where there are few keys, and once
+where there are ten million; memory is measured once. Among ten million keys iterations are timed
+once, too, of ours only ``blocked`` takes part, memory is that after a million lookups, the blocks
+do not fit into the cache, and one load serves all rows.
+
+Loading until idle counts until nothing is left to be flushed or compacted, besides the longest
+that one batch of a thousand took. Ours has ``wait_until_idle()``; of RocksDB four properties are
+asked, whether a flush or a compaction runs or is pending. LevelDB cannot be asked: it is idle when
+level 0 has fewer tables than it merges, and its files, its statistics and the processor time of its
+thread, which does not wait for the disk either, have not changed for 0.2 s; these do not count. A
+commit of LMDB leaves nothing to do but to have the system write it, which the others do with every
+table: ``env.sync()`` counts. What a load takes of memory at most is watched from outside, every
+two milliseconds, in a process that does nothing else.
 
 On five filled levels every engine has the same entries, in five runs over the whole range of keys,
 one on each of the levels 1 to 5. Ours writes them in their places; plyvel opens a copy of what ours
@@ -30,15 +38,22 @@ compresses nothing, is asked in the same database as before. The filters in Pyth
 plug-in on the same five levels: Bloom filters of ten bits a key whose every probe is a call of
 ``key_may_match``. Lookups in four threads count by the wall clock, on all processors, from the
 moment at which all have started, without garbage collection; every thread asks for other keys.
+Where four writers and four readers work at the same time, and one of each before them, they do so
+for half a second on a copy of what was merged: writers put what is there already, one by one, so
+that the right answers stay the same.
 
 In the rows of lookups while everything is merged, ``compact_range()`` runs in a second thread, and
-each ``get`` of the first is timed by itself until that is over. Memory is what a process of its
+each ``get`` of the first is timed by itself until that is over, three times on a copy of what was
+loaded and then left alone until nothing was to be done. With nothing going on the same is asked,
+for as long, while the second thread sleeps. Memory is what a process of its
 own has come to have (``RssAnon``) from before opening to after one pass over all keys; what is
 mapped of tables is told besides.
 
 The ratio of a row is to plyvel's number. Ours is held to targets beside each peer with a million
 keys, for some questions with 20,000, and each of these has a row of its own in the group Targets:
-our number, the peer's in the same run, the ratio, what it must be and what is aimed for.
+our number, the peer's in the same run, the ratio, what it must be and what is aimed for. Some are
+held against ours in other circumstances: one thread, one of each, idle. With ten million keys
+loading is held to its targets, too.
 ``targets.py`` has all of them.
 """
 

@@ -2,7 +2,9 @@
 
 A row asks for what it needs, and that for what has to come before: every engine is loaded and
 closed; what was loaded is merged, closed, opened some times, and read. Copies of the first load are
-merged once more, while keys are looked up. No engine has a database open while another one is
+merged once more, while keys are looked up, and of what was merged are written and read by many
+threads. What was loaded until nothing was left to do goes at once; only where that takes long is it
+the one load of all that there is. No engine has a database open while another one is
 measured, except where all have only to answer.
 
 An engine that fails, or is wrong once, takes no part from then on. The garbage collector goes over
@@ -15,7 +17,7 @@ import gc
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +25,8 @@ from typing import Any, Self
 
 import attrs
 
-from benchmarks.engine import latency, memory, plug_in, threads
+from benchmarks.engine import crowd, latency, loading, memory, peak, plug_in, threads
+from benchmarks.engine.crowd import Done
 from benchmarks.engine.data import LEVELS, THREADS, Data
 from benchmarks.engine.engine import Engine, Pairs
 from benchmarks.engine.engines import (
@@ -36,6 +39,7 @@ from benchmarks.engine.engines import (
     all_engines,
 )
 from benchmarks.engine.latency import Latencies
+from benchmarks.engine.loading import Load
 from benchmarks.engine.memory import Memory
 from benchmarks.engine.ours import PLUG_IN, Ours
 from benchmarks.engine.reads import PRESENT, Read, Store, measure
@@ -48,7 +52,7 @@ from lsm.options import MIB
 # What LevelDB counts for a key of 16 bytes and a value of 100 is 148; a log that fits is replayed
 # into one memtable.
 _BYTES_FOR_AN_ENTRY = 200
-_REPLAY_CHECKS = 1000
+_CHECKS = 1000
 
 # One in so many entries is looked up so that every block is in the cache: a block has about 35.
 _ONE_OF_A_BLOCK = 8
@@ -57,6 +61,14 @@ _ONE_OF_A_BLOCK = 8
 MOST_READ = 1_000_000
 
 Seconds = dict[str, list[float]]
+
+
+@attrs.frozen
+class Disturbed:
+    """What lookups took while everything was merged, and as long a time with nothing going on."""
+
+    merging: Latencies
+    idle: Latencies
 
 
 @attrs.frozen
@@ -165,18 +177,25 @@ class Bench:
         written, before = engine.close(db), self._written.get(path, 0)
         self._written[path] = None if written is None or before is None else before + written
 
+    def remove(self, path: Path) -> None:
+        """Remove a database that is closed, and forget what it has written."""
+        shutil.rmtree(path)
+        self._written.pop(path, None)
+
     # -- Writing ---------------------------------------------------------------------------
 
     @Step
     def loaded(self) -> Seconds:
         """Seconds for writing everything, in each load."""
+        if self.scale.large:
+            return {name: [each.calls for each in some] for name, some in self.sustained.items()}
         taken: Seconds = {}
         for load, engine in self.in_turn(self.scale.writes):
             with self.attempt(engine):
                 path = self.path(f"load {load}", engine)
                 taken.setdefault(engine.name, []).append(self._load(engine, path))
                 self.close(path)
-                if load == 0 and engine.name in THAT_MERGE and not self.scale.large:
+                if load == 0 and engine.name in THAT_MERGE:
                     shutil.copytree(path, self.path("disturbed", engine))
         return taken
 
@@ -187,6 +206,66 @@ class Bench:
         for pairs in batches:
             engine.put_batch(db, pairs)
         return time.perf_counter() - start
+
+    @Step
+    def sustained(self) -> dict[str, list[Load]]:
+        """Loading until nothing is left to do."""
+        return self._sustained(ONE_OF_OURS, compressed=True)
+
+    @Step
+    def sustained_uncompressed(self) -> dict[str, list[Load]]:
+        """The same without compression, and then merging it."""
+        names = [name for name in ONE_OF_OURS if name in WITH_A_LOG]
+        return self._sustained(names, compressed=False)
+
+    def _sustained(self, names: Iterable[str], *, compressed: bool) -> dict[str, list[Load]]:
+        found: dict[str, list[Load]] = {}
+        kept = compressed and self.scale.large
+        for load, engine in self.in_turn(self.scale.loads, names):
+            with self.attempt(engine):
+                path = self.path(f"load {load}" if kept else f"sustained {load}", engine)
+                taken = self._load_until_idle(engine, path, compressed=compressed)
+                found.setdefault(engine.name, []).append(taken)
+                if not kept:
+                    self.remove(path)
+        return found
+
+    def _load_until_idle(self, engine: Engine, path: Path, *, compressed: bool) -> Load:
+        batches = self.data.batches
+        db = self.open(engine, path, create=True, compressed=compressed)
+        taken = loading.load(engine, db, batches)
+        check_values(engine, db, self._few)
+        self.close(path)
+        written = self._written[path]
+        if written is not None:
+            taken = attrs.evolve(taken, amplification=written / self.data.user_bytes)
+        if compressed:
+            return taken
+        db = self.open(engine, path, compressed=False)
+        taken = attrs.evolve(taken, merging=self._compaction(engine, db))
+        self.close(path)
+        return taken
+
+    def _compaction(self, engine: Engine, db: Any) -> float:
+        start = time.perf_counter()
+        engine.compact(db)
+        return time.perf_counter() - start
+
+    @property
+    def _few(self) -> Pairs:
+        """Some of all pairs, from the first one on."""
+        return self.data.pairs[:: max(1, self.scale.keys // _CHECKS)]
+
+    @Step
+    def loading_memory(self) -> dict[str, int]:
+        """The most bytes that each engine has in memory while everything is put in."""
+        found: dict[str, int] = {}
+        for _, engine in self.in_turn(1, THAT_MERGE):
+            with self.attempt(engine):
+                path = self.path("watched", engine)
+                found[engine.name] = peak.while_loading(engine.name, path, self.scale)
+                shutil.rmtree(path)
+        return found
 
     def single_puts(self, pairs: Pairs, *, sync: bool) -> Seconds:
         """Seconds for writing these one by one, each time into a new database."""
@@ -201,27 +280,37 @@ class Bench:
                 taken.setdefault(engine.name, []).append(time.perf_counter() - start)
                 check_values(engine, db, pairs)
                 self.close(path)
-                shutil.rmtree(path)
+                self.remove(path)
         return taken
 
     # -- After loading ---------------------------------------------------------------------
 
     @Step
-    def disturbed(self) -> dict[str, Latencies]:
-        """Lookups while all that was loaded is merged in the background."""
+    def disturbed(self) -> dict[str, list[Disturbed]]:
+        """Lookups while all that was loaded is merged, and while nothing is going on."""
         self._after("loaded")
-        values = dict(zip(self.data.present, self.data.answers, strict=True))
-        found: dict[str, Latencies] = {}
-        for _, engine in self.in_turn(1, THAT_MERGE):
+        found: dict[str, list[Disturbed]] = {}
+        for repeat, engine in self.in_turn(self.scale.disturbances, THAT_MERGE):
             with self.attempt(engine):
-                path = self.path("disturbed", engine)
-                db = self.open(engine, path)
-                compact = partial(engine.compact, db)
-                taken = latency.during(compact, engine.getter(db), values, self.data.present)
-                found[engine.name] = taken
-                self.close(path)
-                shutil.rmtree(path)
+                loaded = self.path("disturbed", engine)
+                if repeat == 0:
+                    engine.settle(self.open(engine, loaded))
+                    self.close(loaded)
+                copy = self.path(f"disturbed {repeat}", engine)
+                shutil.copytree(loaded, copy)
+                merging = self._latencies(engine, copy, engine.compact)
+                self.remove(copy)
+                idle = self._latencies(engine, loaded, partial(_nothing, merging.seconds))
+                found.setdefault(engine.name, []).append(Disturbed(merging, idle))
         return found
+
+    def _latencies(self, engine: Engine, path: Path, work: Callable[[Any], object]) -> Latencies:
+        """Lookups in a database that was just opened, until this is done with it."""
+        values = dict(zip(self.data.present, self.data.answers, strict=True))
+        db = self.open(engine, path)
+        taken = latency.during(partial(work, db), engine.getter(db), values, self.data.present)
+        self.close(path)
+        return taken
 
     @Step
     def reopened(self) -> dict[str, list[Reopening]]:
@@ -243,15 +332,13 @@ class Bench:
     def merged(self) -> dict[str, list[Merged]]:
         """Merging undisturbed what was loaded. The databases are then closed."""
         self._after("reopened")
-        user_bytes = sum(len(key) + len(value) for key, value in self.data.pairs)
+        user_bytes = self.data.user_bytes
         found: dict[str, list[Merged]] = {}
-        for load, engine in self.in_turn(self.scale.merges):
+        for load, engine in self.in_turn(self.scale.writes):
             with self.attempt(engine):
                 path = self.path(f"load {load}", engine)
                 db = self.open(engine, path)
-                start = time.perf_counter()
-                engine.compact(db)
-                seconds = time.perf_counter() - start
+                seconds = self._compaction(engine, db)
                 self.close(path)
                 written = self._written[path]
                 merged = Merged(
@@ -285,22 +372,30 @@ class Bench:
     @Step
     def replayed(self) -> Seconds:
         """Seconds for opening a database that has everything in its log."""
+        return self._replayed(compressed=True)
+
+    @Step
+    def replayed_uncompressed(self) -> Seconds:
+        """The same where the table that comes of it is not compressed."""
+        return self._replayed(compressed=False)
+
+    def _replayed(self, *, compressed: bool) -> Seconds:
         taken: Seconds = {}
         buffer = max(MIB, _BYTES_FOR_AN_ENTRY * self.scale.keys)
         for repeat, engine in self.in_turn(self.scale.writes, THAT_REPLAY):
             with self.attempt(engine):
                 path = self.path(f"replay {repeat}", engine)
-                self._load(engine, path, write_buffer_size=buffer)
+                how = {"write_buffer_size": buffer, "compressed": compressed}
+                self._load(engine, path, **how)
                 self.close(path)
-                if self._written.pop(path):
+                if self._written[path]:
                     raise WrongAnswersError(f"{engine.name} has not left everything in its log")
                 start = time.perf_counter()
-                db = self.open(engine, path, write_buffer_size=buffer)
+                db = self.open(engine, path, **how)
                 taken.setdefault(engine.name, []).append(time.perf_counter() - start)
-                few = self.data.pairs[:: max(1, self.scale.keys // _REPLAY_CHECKS)]
-                check_values(engine, db, few)
+                check_values(engine, db, self._few)
                 self.close(path)
-                shutil.rmtree(path)
+                self.remove(path)
         return taken
 
     # -- Reading ---------------------------------------------------------------------------
@@ -405,6 +500,31 @@ class Bench:
                     taken.setdefault(engine.name, []).append(seconds / len(keys) * 1e9)
         return found
 
+    @Step
+    def crowded(self) -> dict[int, dict[str, list[Done]]]:
+        """What one writer and one reader get done at the same time, and what many of each do."""
+        found: dict[int, dict[str, list[Done]]] = {1: {}, THREADS: {}}
+        for repeat, engine in self.in_turn(self.scale.disturbances, ONE_OF_OURS):
+            with self.attempt(engine):
+                path = self.path(f"crowd {repeat}", engine)
+                shutil.copytree(self.merged_path(engine), path)
+                db = self.open(engine, path)
+                for count, done in found.items():
+                    done.setdefault(engine.name, []).append(self._crowd(engine, db, count))
+                check_values(engine, db, self._few)
+                self.close(path)
+                self.remove(path)
+        return found
+
+    def _crowd(self, engine: Engine, db: Any, count: int) -> Done:
+        """They put what is there already, so that the right answers stay the same."""
+        data, seconds = self.data, self.scale.crowd_seconds
+        PRESENT.check(Store(engine, db), data)
+        with quiet(pinned=False):
+            done = crowd.of_each(engine, db, count, data.pairs, data.present, seconds)
+        engine.settle(db)
+        return done
+
     def _measured(self, read: Read, stores: dict[str, Store]) -> Seconds:
         """Nanoseconds for each thing in each repeat, of those whose answers are right."""
         taking_part = [stores[each.name] for _, each in self.in_turn(1, stores)]
@@ -423,6 +543,10 @@ def set_aside() -> None:
     """Have the garbage collector leave alone what is there: it is of no database that comes."""
     gc.collect()
     gc.freeze()
+
+
+def _nothing(seconds: float, db: Any) -> None:
+    time.sleep(seconds)
 
 
 def check_values(engine: Engine, db: Any, pairs: Pairs) -> None:

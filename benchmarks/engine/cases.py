@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -11,6 +12,18 @@ import attrs
 from benchmarks.engine import reads
 from benchmarks.engine.bench import MOST_READ, Bench
 from benchmarks.engine.case import HELD, Case, Figures, Group
+from benchmarks.engine.cases_of_writing import (
+    CROWDED,
+    MICRO,
+    MILLI,
+    SUSTAINED,
+    WRITING,
+    aims_of,
+    crowded,
+    sustained,
+    times,
+    writing,
+)
 from benchmarks.engine.data import THREADED_NAME, THREADS
 from benchmarks.engine.engines import (
     ONE_OF_OURS,
@@ -22,13 +35,12 @@ from benchmarks.engine.engines import (
 from benchmarks.engine.ours import BLOCKED, PLUG_IN
 from benchmarks.engine.reads import Read
 from benchmarks.engine.settings import Scale
-from benchmarks.engine.targets import ONE_THREAD
+from benchmarks.engine.targets import IDLE, ONE_THREAD, SLOW_GET_AIM
 from benchmarks.rows import HIGHER, number
 from lsm.options import MIB
 
-NANO, MICRO, MILLI = 1e9, 1e6, 1e3
+NANO = 1e9
 
-WRITING = Group("Writing", "wall clock, with all that a writer has to wait for")
 COMPACTED = Group(
     "Looking up, compacted", "everything merged, all blocks in the cache; in random order"
 )
@@ -53,16 +65,16 @@ DISTURBED = Group(
 )
 COSTS = Group("What it takes", "compact_range() after the load, and what it leaves")
 GROUPS = (
-    WRITING, COMPACTED, FILLED, PLUGGED, THREADED, RANGES, UNCOMPRESSED, OPENING, DISTURBED, COSTS,
-    HELD,
+    WRITING, SUSTAINED, COMPACTED, FILLED, PLUGGED, THREADED, CROWDED, RANGES, UNCOMPRESSED,
+    OPENING, DISTURBED, COSTS, HELD,
 )  # fmt: skip
 
 
 def all_cases(scale: Scale) -> list[Case]:
     """Every row there is with so many keys."""
     cases = [
-        *writing(), *looking_up(), *plugged(), *threaded(), *ranges(), *uncompressed(), *opening(),
-        *disturbed(), *costs(),
+        *writing(), *sustained(), *looking_up(), *plugged(), *threaded(), *crowded(), *ranges(),
+        *uncompressed(), *opening(), *disturbed(), *costs(),
     ]  # fmt: skip
     if not scale.large:
         return cases
@@ -71,22 +83,6 @@ def all_cases(scale: Scale) -> list[Case]:
         for case in cases
         if case.large
     ]
-
-
-def writing() -> Iterator[Case]:
-    """Putting, in batches and one by one."""
-    yield Case(
-        WRITING, "put in a batch of 1000", "us", _load, target="load", large=True,
-        seconds=lambda scale: (4e-5 if scale.large else 2e-5) * scale.keys * scale.writes,
-    )  # fmt: skip
-    yield Case(
-        WRITING, "put, one by one", "us", partial(_puts, sync=False),
-        seconds=lambda scale: 2.6e-5 * scale.puts * scale.repeats,
-    )  # fmt: skip
-    yield Case(
-        WRITING, "put with sync=True", "us", partial(_puts, sync=True),
-        seconds=lambda scale: 1e-3 * scale.sync_puts * scale.repeats,
-    )  # fmt: skip
 
 
 def looking_up() -> Iterator[Case]:
@@ -177,26 +173,41 @@ def uncompressed() -> Iterator[Case]:
 def opening() -> Iterator[Case]:
     """Opening, with little and with much in the log."""
     yield Case(OPENING, "with an empty log", "ms", _open, target="opening", large=True)
-    yield Case(
-        OPENING, "replaying a log into a table, per entry", "us", _replay, THAT_REPLAY,
-        target="replay", seconds=lambda scale: 1e-5 * scale.keys * scale.writes,
-    )  # fmt: skip
-    yield Case(OPENING, "closed right after the load", "ms", _reopen, WITH_A_LOG, large=True)
+    for compressed, suffix in (True, "per entry"), (False, "uncompressed"):
+        yield Case(
+            OPENING, f"replaying a log into a table, {suffix}", "us",
+            partial(_replay, compressed=compressed), THAT_REPLAY,
+            target="replay", seconds=lambda scale: 8e-6 * scale.keys * scale.writes,
+        )  # fmt: skip
+    yield Case(OPENING, "closed right after the load", "ms", _reopen, WITH_A_LOG)
 
 
 def disturbed() -> Iterator[Case]:
     """Latencies beside background work."""
-    name, measure = "p50 of a get", partial(_latency, percent=50)
-    yield Case(DISTURBED, name, "us", measure, THAT_MERGE, seconds=lambda scale: 2e-5 * scale.keys)
-    for percent, name in ((99, "p99 of a get"), (99.9, "p99.9 of a get"), (100, "the slowest get")):
-        yield Case(DISTURBED, name, "us", partial(_latency, percent=percent), THAT_MERGE)
+    of = partial(Case, DISTURBED, unit="us", engines=THAT_MERGE)
+    yield of(
+        "p50 of a get", measure=partial(_latency, percent=50), target="p50 while merging",
+        seconds=lambda scale: 1.2e-5 * scale.keys * scale.disturbances,
+    )  # fmt: skip
+    yield of("p99 of a get", measure=partial(_latency, percent=99), target="p99 while merging")
+    yield of(
+        "p99.9 of a get", measure=partial(_latency, percent=99.9, aim=SLOW_GET_AIM),
+        target="p99.9 while merging",
+    )  # fmt: skip
+    yield of(
+        "the slowest get", measure=partial(_latency, percent=100), target="slowest while merging"
+    )
 
 
 def costs() -> Iterator[Case]:
     """Time, bytes and memory."""
-    yield Case(COSTS, "compact_range()", "s", _merge, WITH_A_LOG, large=True)
+    yield Case(COSTS, "compact_range()", "s", _merge, WITH_A_LOG, target="compaction", large=True)
+    yield Case(
+        COSTS, "compact_range(), uncompressed", "s", _merge_uncompressed, THAT_MERGE,
+        target="compaction", large=True,
+    )  # fmt: skip
     name = "bytes to tables per byte written"
-    yield Case(COSTS, name, "x", _amplification, WITH_A_LOG, large=True)
+    yield Case(COSTS, name, "x", _amplification, WITH_A_LOG, target="amplification", large=True)
     yield Case(COSTS, "on disk", "MiB", _disk, large=True)
     name = "in memory after reading every key"
     yield Case(COSTS, name, "MiB", _memory, target="memory", large=True)
@@ -204,15 +215,6 @@ def costs() -> Iterator[Case]:
 
 def _lookups(group: Group, measure: Callable[..., Figures], read: Read, **more: Any) -> Case:
     return Case(group, read.name, "ns", partial(measure, read=read), **more)
-
-
-def _load(bench: Bench) -> Figures:
-    return Figures(_times(bench.loaded, MICRO / bench.scale.keys))
-
-
-def _puts(bench: Bench, *, sync: bool) -> Figures:
-    pairs = bench.data.pairs[: bench.scale.sync_puts if sync else bench.scale.puts]
-    return Figures(_times(bench.single_puts(pairs, sync=sync), MICRO / len(pairs)))
 
 
 def _read(bench: Bench, *, read: Read) -> Figures:
@@ -253,11 +255,12 @@ def _gain(bench: Bench) -> Figures:
 
 
 def _open(bench: Bench) -> Figures:
-    return Figures(_times(bench.opened, MILLI))
+    return Figures(times(bench.opened, MILLI))
 
 
-def _replay(bench: Bench) -> Figures:
-    return Figures(_times(bench.replayed, MICRO / bench.scale.keys))
+def _replay(bench: Bench, *, compressed: bool) -> Figures:
+    taken = bench.replayed if compressed else bench.replayed_uncompressed
+    return Figures(times(taken, MICRO / bench.scale.keys))
 
 
 def _reopen(bench: Bench) -> Figures:
@@ -271,18 +274,32 @@ def _reopen(bench: Bench) -> Figures:
     )
 
 
-def _latency(bench: Bench, *, percent: float) -> Figures:
+def _latency(bench: Bench, *, percent: float, aim: float | None = None) -> Figures:
     found = bench.disturbed
+    merging, idle = (
+        {name: [latencies(each).percentile(percent) / NANO for each in some]
+         for name, some in found.items()}
+        for latencies in (attrgetter("merging"), attrgetter("idle"))
+    )  # fmt: skip
     notes = {
-        name: f"{len(each.nanoseconds):,} gets in {each.seconds:.2f} s"
-        for name, each in found.items()
+        name: f"{len(some[-1].merging.nanoseconds):,} gets in {some[-1].merging.seconds:.2f} s; "
+        f"{number(min(idle[name]) * MICRO)} us with nothing going on"
+        for name, some in found.items()
     }
-    return Figures({name: [each.percentile(percent) / 1e3] for name, each in found.items()}, notes)
+    taken = merging | ({IDLE: idle[BLOCKED]} if BLOCKED in idle else {})
+    aims = {} if aim is None else aims_of(merging, aim)
+    return Figures(times(taken, MICRO), notes, aims)
 
 
 def _merge(bench: Bench) -> Figures:
     found = bench.merged.items()
     return Figures({name: [each.seconds for each in some] for name, some in found})
+
+
+def _merge_uncompressed(bench: Bench) -> Figures:
+    found = bench.sustained_uncompressed.items()
+    taken = {name: [each.merging for each in some if each.merging] for name, some in found}
+    return Figures({name: some for name, some in taken.items() if some})
 
 
 def _amplification(bench: Bench) -> Figures:
@@ -307,7 +324,3 @@ def _memory(bench: Bench) -> Figures:
         for name, each in found.items()
     }
     return Figures({name: [each.own / MIB] for name, each in found.items()}, notes)
-
-
-def _times(seconds: Mapping[str, Sequence[float]], factor: float) -> dict[str, list[float]]:
-    return {name: [each * factor for each in taken] for name, taken in seconds.items()}

@@ -19,6 +19,8 @@ LISTS = (100, 1000)
 MANY_NAMES = tuple(
     f"get_many of {size} {kind} keys, per key" for size in LISTS for kind in ("present", "absent")
 )
+SUSTAINED_NAMES = ("put in a batch, until idle", "put in a batch, until idle, uncompressed")
+LOADED_NAMES = ("bytes to tables per byte loaded", "bytes to tables per byte loaded, uncompressed")
 THREADED_NAME = f"get from {THREADS} threads, per key"
 
 Item = TypeVar("Item")
@@ -48,6 +50,11 @@ class Data:
         self.absent = cut(random_bytes(rng, KEY_BYTES * scale.probes), KEY_BYTES)
         self.places = chosen[: scale.ranges]
         """What seeks go to."""
+
+    @cached_property
+    def user_bytes(self) -> int:
+        """What all keys and values have together."""
+        return sum(len(key) + len(value) for key, value in self.pairs)
 
     @cached_property
     def runs(self) -> dict[int, Sequence[Pair]]:

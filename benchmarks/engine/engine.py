@@ -35,6 +35,7 @@ class Opening:
     create: bool = False
     write_buffer_size: int | None = None
     durable: bool = False
+    compressed: bool = True
 
 
 class Engine(ABC):
@@ -58,12 +59,14 @@ class Engine(ABC):
         create: bool = False,
         write_buffer_size: int | None = None,
         durable: bool = False,
+        compressed: bool = True,
     ) -> Any:
         """The database in a directory, with the filters and the cache that all engines get.
 
-        ``durable`` says that it will be written with ``sync``.
+        ``durable`` says that it will be written with ``sync``, ``compressed`` whether its tables
+        are.
         """
-        return self.opened(path, Opening(create, write_buffer_size, durable))
+        return self.opened(path, Opening(create, write_buffer_size, durable, compressed))
 
     @abstractmethod
     def opened(self, path: Path, how: Opening) -> Any:
@@ -89,6 +92,13 @@ class Engine(ABC):
         """What one entry is written with."""
         put: Callable[[bytes, bytes], object] = partial(db.put, sync=True) if sync else db.put
         return put
+
+    @abstractmethod
+    def settle(self, db: Any) -> float:
+        """Wait until nothing is left to be done for what was written.
+
+        How many seconds of that were spent on making sure: nothing went on any more.
+        """
 
     def compact(self, db: Any) -> None:
         """Bring everything to where it stays."""

@@ -47,10 +47,10 @@ def taken(name: str, path: Path, keys: Sequence[bytes]) -> Memory:
     return Memory(*json.loads(done.stdout))
 
 
-def resident() -> Memory | None:
-    """What this process has now."""
+def resident(status: Path | None = None) -> Memory | None:
+    """What this process has now, or the one with this status; None where nothing tells."""
     try:
-        lines = STATUS.read_text().splitlines()
+        lines = (status or STATUS).read_text().splitlines()
     except OSError:
         return None
     found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}

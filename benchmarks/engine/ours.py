@@ -34,6 +34,8 @@ class Ours(Engine):
             self._options = {"filter_policy": policy}
 
     def opened(self, path: Path, how: Opening, **options: Any) -> Any:
+        if not how.compressed:
+            options["compression"] = None
         return lsm.DB(
             path,
             create_if_missing=how.create,
@@ -48,13 +50,17 @@ class Ours(Engine):
         db.close()
         return written
 
+    def settle(self, db: Any) -> float:
+        db.wait_until_idle()
+        return 0.0
+
     def many_getter(self, db: Any) -> Callable[[list[bytes]], list[bytes | None]]:
         get_many: Callable[[list[bytes]], list[bytes | None]] = db.get_many
         return get_many
 
     def fill(self, path: Path, runs: Mapping[int, Pairs], *, compressed: bool = True) -> None:
-        more: dict[str, Any] = {} if compressed else {"compression": None}
-        with self.opened(path, Opening(create=True), **filled_levels.STILL, **more) as db:
+        how = Opening(create=True, compressed=compressed)
+        with self.opened(path, how, **filled_levels.STILL) as db:
             filled_levels.fill(db, runs)
 
     def tables_per_level(self, db: Any) -> list[int]:

@@ -10,7 +10,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine.data import LEVELS
+from benchmarks.engine import idle
+from benchmarks.engine.data import LEVELS, LOADED_NAMES, SUSTAINED_NAMES
 from benchmarks.engine.engine import (
     BITS_PER_KEY,
     CACHE_BYTES,
@@ -24,6 +25,13 @@ from lsm.options import MIB
 
 # Tables as large as RocksDB's own, before compression.
 _TABLE_ENTRIES = 500_000
+# Properties that are 0 when nothing is left to do.
+_AT_WORK = (
+    "rocksdb.num-running-flushes",
+    "rocksdb.num-running-compactions",
+    "rocksdb.mem-table-flush-pending",
+    "rocksdb.compaction-pending",
+)
 _EVENT = "EVENT_LOG_v1 "
 _RAISES = "snapshot[key], which raises where there is none, in a function that answers None then"
 
@@ -43,10 +51,12 @@ class Rocksdict(Engine):
             "put in a batch of 1000": "write buffers of 64 MiB, its default; the others have 4",
             "get of an absent key from a snapshot": _RAISES,
             "get of a present key from a snapshot": _RAISES,
+            **dict.fromkeys(SUSTAINED_NAMES, "until no flush or compaction runs or is pending"),
+            **dict.fromkeys(LOADED_NAMES, "with what it writes when it closes"),
         }
 
     def opened(self, path: Path, how: Opening) -> Any:
-        options = self.options()
+        options = self.options(compressed=how.compressed)
         if how.write_buffer_size is not None:
             options.set_write_buffer_size(how.write_buffer_size)
         return self.open_with(path, options)
@@ -88,6 +98,10 @@ class Rocksdict(Engine):
 
     def putter(self, db: Any, *, sync: bool) -> Callable[[bytes, bytes], object]:
         return partial(db.put, write_opt=self._synced) if sync else db.put
+
+    def settle(self, db: Any) -> float:
+        idle.wait_until(lambda: not any(map(db.property_int_value, _AT_WORK)))
+        return 0.0
 
     def compact(self, db: Any) -> None:
         db.flush()

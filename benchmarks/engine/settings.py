@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from benchmarks.engine.targets import FEW, JUDGED_AT, MANY
+from benchmarks.engine.targets import FEW, JUDGED_AT, LARGE, MANY
 
 FEWEST_KEYS, MOST_KEYS = 1000, 20_000_000
+_MOST_LOADS = 2
 
 # What takes seconds for each million keys is repeated until so many were handled.
 _KEYS_HANDLED = 200_000
@@ -26,9 +27,11 @@ class Settings:
     batch: int = 1000
     probes: int = 30_000
     ranges: int = 5_000
-    puts: int = 10_000
+    puts: int = 20_000
     sync_puts: int = 100
-    large: int = 10_000_000
+    crowd_seconds: float = 0.5
+    disturbances: int = 3
+    large: int = LARGE
     judged_at: tuple[int, ...] = JUDGED_AT
 
     def scale(self, keys: int) -> Scale:
@@ -41,12 +44,14 @@ class Settings:
             batch=self.batch,
             repeats=self.repeats,
             writes=writes,
-            merges=max(1, min(writes, _KEYS_HANDLED // keys)),
+            loads=min(writes, _MOST_LOADS),
+            disturbances=min(self.repeats, self.disturbances),
             passes=1 if large else self.repeats,
             probes=min(self.probes, keys // 2),
             ranges=min(self.ranges, keys // 2),
             puts=min(self.puts, keys),
             sync_puts=min(self.sync_puts, keys),
+            crowd_seconds=self.crowd_seconds,
             large=large,
             judged=keys in self.judged_at,
         )
@@ -57,9 +62,10 @@ class Scale:
     """A size, and how often and with how much of it.
 
     ``repeats`` are those of lookups, ranges, single puts and opening, ``passes`` those over all
-    entries, ``writes`` those of loading and replaying everything, ``merges`` those of merging it.
-    ``batch`` is how many entries one batch puts, ``probes`` how many keys are looked up in a
-    repeat, ``ranges`` how many are sought.
+    entries, ``writes`` those of loading, merging and replaying everything, ``loads`` those of
+    loading until nothing is left to do, ``disturbances`` those of lookups meanwhile. ``batch`` is
+    how many entries one batch puts, ``probes`` how many keys are looked up in a repeat, ``ranges``
+    how many are sought, ``crowd_seconds`` how long writers and readers work at the same time.
     """
 
     keys: int
@@ -67,18 +73,21 @@ class Scale:
     batch: int
     repeats: int
     writes: int
-    merges: int
+    loads: int
+    disturbances: int
     passes: int
     probes: int
     ranges: int
     puts: int
     sync_puts: int
+    crowd_seconds: float
     large: bool
     judged: bool
 
 
 DEFAULT = Settings()
 QUICK = Settings(
-    sizes=(10_000,), repeats=3, probes=3_000, ranges=300, puts=1_000, sync_puts=10, judged_at=()
-)
-FULL = Settings(sizes=(FEW, 100_000, MANY, 10_000_000))
+    sizes=(10_000,), repeats=3, probes=3_000, ranges=300, puts=1_000, sync_puts=10,
+    crowd_seconds=0.05, disturbances=1, judged_at=(),
+)  # fmt: skip
+FULL = Settings(sizes=(FEW, 100_000, MANY, LARGE))

@@ -12,7 +12,8 @@ import attrs
 
 from benchmarks import text
 from benchmarks.engine.case import HELD
-from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, RANGES, WRITING
+from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, RANGES
+from benchmarks.engine.cases_of_writing import WRITING
 from benchmarks.engine.engines import ALL, ONE_OF_OURS, PLYVEL
 from benchmarks.engine.ours import PLUG_IN
 from benchmarks.rows import MET, MISSED, Row, number

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.timing import fresh_loop
 
+Item = TypeVar("Item")
 Get = Callable[[bytes], bytes | None]
 
 
@@ -43,6 +44,6 @@ def seconds(getter: Callable[[], Get], lists: Sequence[Sequence[bytes]]) -> floa
     return taken
 
 
-def dealt(keys: Sequence[bytes], threads: int) -> Iterator[Sequence[bytes]]:
-    """The keys in so many lists, which differ by one at most."""
-    return (keys[at::threads] for at in range(threads))
+def dealt(items: Sequence[Item], threads: int) -> Iterator[Sequence[Item]]:
+    """The items in so many lists, whose lengths differ by one at most."""
+    return (items[at::threads] for at in range(threads))

@@ -41,7 +41,9 @@ class Question:
 
 def questions(record: Record) -> list[Question]:
     """All that are judged beside peers, that first in which ours is furthest ahead of the best."""
-    found = (row for row in record.of("engine") if row.target is not None and _is_drawn(row))
+    rows = record.of("engine")
+    engines = {row.subject for row in rows}  # ours in other circumstances is none
+    found = (row for row in rows if _is_drawn(row) and row.at["beside"] in engines)
     by_name = groupby(found, key=lambda row: (row.name, int(row.at.get("n", 0))))
     made = [Question(name, n, list(members)) for (name, n), members in by_name]
     return sorted(made, key=lambda question: question.closest)
