@@ -48,6 +48,7 @@ bench: .venv/ready
 
 soak: .venv/ready
 	LSM_EFFORT=soak $(PYTEST) tests/filters tests/policies tests/lsm
+	LSM_EFFORT=soak $(BIN)/python -m tests.lsm.kills
 	$(BIN)/python -m tests.soak
 
 # The kernel tests with every memory access and every C operation of the native kernels watched, the

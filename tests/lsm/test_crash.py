@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import random
-import selectors
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import attrs
 import pytest
 
-import lsm
 from tests.effort import by_effort
+from tests.lsm import kills
+from tests.lsm.killed import Killed
 from tests.lsm.victim import OPENED, OPERATION, batch, last_key
+from tests.lsm.witnesses import Contents, by_a_reader, by_lsm, by_plyvel
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 
 DIRECTORIES = by_effort(2, 5, 50)
 KILLS_PER_DIRECTORY = 6
-PATIENCE = 60.0
-ROOT = Path(__file__).parents[2]
 
 # Flushes and compactions all the time, down to the third level.
 CONFIG = """
@@ -37,83 +32,40 @@ level_size_ratio = 2
 level0_compact_files = 2
 """
 
-Contents = dict[bytes, bytes]
-
 
 @attrs.define
 class Victim:
     """A process that writes into a directory, until it is killed."""
 
-    directory: Path
-    process: subprocess.Popen[bytes]
-    stderr: Path
-    lines: list[bytes] = attrs.field(factory=list)
-    _unfinished: bytes = b""
+    process: Killed
 
     @classmethod
     def begin(cls, directory: Path, seed: int, firsts: Iterable[int]) -> Victim:
         """Begin to write, with one thread from each of these numbers on."""
-        scratch = directory.parent
-        config, stderr = scratch / "lsm.toml", scratch / "stderr"
+        config = directory.parent / "lsm.toml"
         config.write_text(CONFIG)
         arguments = (str(directory), str(config), str(seed), *map(str, firsts))
-        with stderr.open("wb") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.lsm.victim", *arguments],
-                env=os.environ | {"PYTHONPATH": ":".join(filter(None, [str(ROOT), *sys.path]))},
-                stdout=subprocess.PIPE,
-                stderr=file,
-            )
-        return cls(directory, process, stderr)
+        stderr = directory.parent / "stderr"
+        return cls(Killed.begin("tests.lsm.victim", *arguments, stderr=stderr))
 
     def kill_after_lines(self, count: int) -> None:
         """Kill it as soon as it has written so many lines."""
-        while len(self.lines) < count:
-            assert self._read(PATIENCE), f"hangs, or ended by itself:\n{self._last_words()}"
-        self._kill()
+        while len(self.process.lines) < count:
+            self.process.must_read()
+        assert self.process.kill() == ""
 
     def kill_after_seconds(self, seconds: float) -> None:
         """Kill it at this moment from when it began to open the database."""
-        assert self._read(PATIENCE), f"hangs, or ended by itself:\n{self._last_words()}"
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self._read(left)
-        self._kill()
+        self.process.must_read()
+        self.process.read_for(seconds)
+        assert self.process.kill() == ""
 
     def acknowledged(self, writer: int) -> int | None:
         """The last batch that this writer has acknowledged, or None."""
-        for line in reversed(self.lines):
+        for line in reversed(self.process.lines):
             if line not in (OPERATION, OPENED) and int(line.split()[0]) == writer:
                 return int(line.split()[1])
         return None
-
-    def _read(self, seconds: float) -> bool:
-        """Wait so long for lines; False if none came."""
-        assert self.process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ)
-            if not selector.select(seconds):
-                return False
-        data = os.read(self.process.stdout.fileno(), 1 << 16)
-        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
-        self.lines += lines
-        return bool(data)
-
-    def _kill(self) -> None:
-        self.process.kill()
-        while self._read(PATIENCE):
-            pass
-        status = self.process.wait(PATIENCE)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        assert status == -signal.SIGKILL, f"ended by itself:\n{self.stderr.read_text()}"
-        assert self.stderr.read_text() == ""
-
-    def _last_words(self) -> str:
-        """The stacks of its threads, if it still has any."""
-        self.process.send_signal(signal.SIGABRT)
-        self.process.wait(PATIENCE)
-        return self.stderr.read_text()
 
 
 @attrs.define
@@ -138,34 +90,6 @@ class Writer:
                 else:
                     self.contents[key] = value
         assert found == self.contents
-
-
-def by_lsm(directory: Path) -> Contents:
-    with lsm.DB(directory) as db:
-        db.wait_until_idle()
-        tables = sum(level.tables for level in db.stats().levels)
-        assert len(list(directory.glob("*.ldb"))) == tables, "what nobody needs is removed"
-        contents = dict(db)
-        assert [db.get(key) for key in contents] == list(contents.values())
-        assert list(db.iterator(reverse=True)) == list(contents.items())[::-1]
-    return contents
-
-
-def by_a_reader(directory: Path) -> Contents:
-    before = {path: path.read_bytes() for path in directory.iterdir()}
-    with lsm.DB(directory, read_only=True) as db:
-        contents = dict(db)
-        assert [db.get(key) for key in contents] == list(contents.values())
-    assert before == {path: path.read_bytes() for path in directory.iterdir()}
-    return contents
-
-
-def by_plyvel(directory: Path) -> Contents:
-    plyvel = pytest.importorskip("plyvel")
-    with plyvel.DB(str(directory), paranoid_checks=True) as db:
-        contents = dict(db.iterator(verify_checksums=True))
-        assert [db.get(key) for key in contents] == list(contents.values())
-    return contents
 
 
 READERS: list[Callable[[Path], Contents]] = [by_lsm, by_a_reader, by_plyvel]
@@ -197,3 +121,10 @@ def test_killed_processes_lose_nothing_they_have_acknowledged(
             part = {key: value for key, value in found.items() if key.startswith(mine)}
             writer.follow(part, victim.acknowledged(writer.writer))
         assert len(found) == sum(len(writer.contents) for writer in writers)
+
+
+def test_whatever_it_did_a_killed_process_loses_nothing(tmp_path: Path, test_seed: int) -> None:
+    """``python -m tests.lsm.kills``, which tells its figures, in short."""
+    figures = kills.run(by_effort(5, 50, 50), test_seed, tmp_path)
+    assert figures.acknowledged.total() > 0
+    assert figures.opened["LevelDB"] == figures.opened["lsm"] > 0
