@@ -4,30 +4,26 @@ A row asks for what it needs, and that for what has to come before: every engine
 closed; what was loaded is merged, closed, opened some times, and read. Copies of the first load are
 merged once more, while keys are looked up, and of what was merged are written and read by many
 threads. What was loaded until nothing was left to do goes at once; only where that takes long is it
-the one load of all that there is. No engine has a database open while another one is
-measured, except where all have only to answer.
-
-An engine that fails, or is wrong once, takes no part from then on. The garbage collector goes over
-what an engine has made since its turn began, and neither over keys nor over other databases.
+the one load of all that there is. No engine has a database open while another one is measured,
+except where all have only to answer.
 """
 
 from __future__ import annotations
 
-import gc
-import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
 from benchmarks.engine import crowd, latency, loading, memory, peak, plug_in, threads
 from benchmarks.engine.crowd import Done
-from benchmarks.engine.data import LEVELS, THREADS, Data
+from benchmarks.engine.data import LEVELS, THREADS
+from benchmarks.engine.databases import Databases
 from benchmarks.engine.engine import Engine, Pairs
 from benchmarks.engine.engines import (
     ALL,
@@ -36,12 +32,11 @@ from benchmarks.engine.engines import (
     THAT_MERGE,
     THAT_REPLAY,
     WITH_A_LOG,
-    all_engines,
 )
 from benchmarks.engine.latency import Latencies
 from benchmarks.engine.loading import Load
 from benchmarks.engine.memory import Memory
-from benchmarks.engine.ours import PLUG_IN, Ours
+from benchmarks.engine.ours import PLUG_IN
 from benchmarks.engine.reads import PRESENT, Read, Store, measure
 from benchmarks.engine.settings import Scale
 from benchmarks.engine.steps import Step
@@ -88,99 +83,30 @@ class Reopening:
     log_bytes: int
 
 
-class Bench:
-    """All databases with so many keys, in a directory that goes when they do."""
+class Bench(Databases):
+    """What is measured of all engines with so many keys, each step of it once."""
 
     def __init__(self, scale: Scale, directory: Path):
-        self.scale = scale
-        engines, self.missing = all_engines()
-        taking_part = ONE_OF_OURS if scale.large else ALL
-        self.engines = {name: engines[name] for name in taking_part if name in engines}
-        self.engines[PLUG_IN] = Ours(PLUG_IN)
+        super().__init__(scale, directory)
         self._names = ExitStack()
-        self.failed: dict[str, str] = {}
-        self._root = directory
-        self._root.mkdir()
-        self._open: dict[Path, tuple[Engine, Any]] = {}
-        self._written: dict[Path, float | None] = {}
         self.read = cache(self._read)
         self.read_filled = cache(self._read_filled)
         self.read_uncompressed = cache(self._read_uncompressed)
         self.read_plugged = cache(self._read_plugged)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *exc: object) -> None:
-        gc.unfreeze()
         self._names.close()
-        try:
-            for path in list(self._open):
-                with suppress(Exception):  # of the others, too, something may be left to remove
-                    self.close(path)
-        finally:
-            shutil.rmtree(self._root)
+        super().__exit__(*exc)
 
-    @Step
-    def data(self) -> Data:
-        """The keys and values."""
-        data = Data(self.scale)
-        set_aside()
-        return data
-
-    # -- Engines and their databases -------------------------------------------------------
-
-    def in_turn(self, repeats: int, names: Iterable[str] = ALL) -> Iterator[tuple[int, Engine]]:
-        """Each engine once in every repeat, forwards and backwards; those that can take part."""
-        order = list(names)
-        for repeat in range(repeats):
-            for name in order:
-                if name in self.engines and name not in self.failed:
-                    set_aside()
-                    yield repeat, self.engines[name]
-            order.reverse()
-
-    @contextmanager
-    def attempt(self, engine: Engine) -> Iterator[None]:
-        """What an engine does wrong is noted, and costs the others nothing."""
-        try:
-            yield
-        except UnavailableError:
-            raise
-        except WrongAnswersError as error:
-            self.failed[engine.name] = str(error)
-        except Exception as error:
-            self.failed[engine.name] = f"{type(error).__name__}: {error}"
+    @property
+    def _few(self) -> Pairs:
+        """Some of all pairs, from the first one on."""
+        return self.data.pairs[:: max(1, self.scale.keys // _CHECKS)]
 
     def _after(self, step: str) -> None:
         """Take a step first, if it was not taken; UnavailableError if nobody came through it."""
         if not getattr(self, step):
             raise UnavailableError(f"no engine came through what has to come first: {step}")
-
-    def path(self, what: str, engine: Engine) -> Path:
-        """A place for a database."""
-        parent = self._root / what
-        parent.mkdir(exist_ok=True)
-        return parent / re.sub(r"\W+", "-", engine.name)
-
-    def open(self, engine: Engine, path: Path, **options: Any) -> Any:
-        """Open a database, which is closed at the end if not before."""
-        return self._kept(engine, path, engine.open(path, **options))
-
-    def _kept(self, engine: Engine, path: Path, db: Any) -> Any:
-        self._open[path] = engine, db
-        return db
-
-    def close(self, path: Path) -> None:
-        """Close a database, and count what it has written."""
-        engine, db = self._open.pop(path)
-        written, before = engine.close(db), self._written.get(path, 0)
-        self._written[path] = None if written is None or before is None else before + written
-
-    def remove(self, path: Path) -> None:
-        """Remove a database that is closed, and forget what it has written."""
-        shutil.rmtree(path)
-        self._written.pop(path, None)
 
     # -- Writing ---------------------------------------------------------------------------
 
@@ -236,7 +162,7 @@ class Bench:
         taken = loading.load(engine, db, batches)
         check_values(engine, db, self._few)
         self.close(path)
-        written = self._written[path]
+        written = self.written(path)
         if written is not None:
             taken = attrs.evolve(taken, amplification=written / self.data.user_bytes)
         if compressed:
@@ -250,11 +176,6 @@ class Bench:
         start = time.perf_counter()
         engine.compact(db)
         return time.perf_counter() - start
-
-    @property
-    def _few(self) -> Pairs:
-        """Some of all pairs, from the first one on."""
-        return self.data.pairs[:: max(1, self.scale.keys // _CHECKS)]
 
     @Step
     def loading_memory(self) -> dict[str, int]:
@@ -340,7 +261,7 @@ class Bench:
                 db = self.open(engine, path)
                 seconds = self._compaction(engine, db)
                 self.close(path)
-                written = self._written[path]
+                written = self.written(path)
                 merged = Merged(
                     seconds,
                     None if written is None else written / user_bytes,
@@ -388,7 +309,7 @@ class Bench:
                 how = {"write_buffer_size": buffer, "compressed": compressed}
                 self._load(engine, path, **how)
                 self.close(path)
-                if self._written[path]:
+                if self.written(path):
                     raise WrongAnswersError(f"{engine.name} has not left everything in its log")
                 start = time.perf_counter()
                 db = self.open(engine, path, **how)
@@ -537,12 +458,6 @@ class Bench:
             with self.attempt(store.engine):
                 store.check_levels()
         return taken
-
-
-def set_aside() -> None:
-    """Have the garbage collector leave alone what is there: it is of no database that comes."""
-    gc.collect()
-    gc.freeze()
 
 
 def _nothing(seconds: float, db: Any) -> None:

@@ -7,7 +7,6 @@ import attrs
 from benchmarks.engine.targets import FEW, JUDGED_AT, LARGE, MANY
 
 FEWEST_KEYS, MOST_KEYS = 1000, 20_000_000
-_MOST_LOADS = 2
 
 # What takes seconds for each million keys is repeated until so many were handled.
 _KEYS_HANDLED = 200_000
@@ -30,6 +29,7 @@ class Settings:
     puts: int = 20_000
     sync_puts: int = 100
     crowd_seconds: float = 0.5
+    loads: int = 2
     disturbances: int = 3
     large: int = LARGE
     judged_at: tuple[int, ...] = JUDGED_AT
@@ -44,7 +44,7 @@ class Settings:
             batch=self.batch,
             repeats=self.repeats,
             writes=writes,
-            loads=min(writes, _MOST_LOADS),
+            loads=min(writes, self.loads),
             disturbances=min(self.repeats, self.disturbances),
             passes=1 if large else self.repeats,
             probes=min(self.probes, keys // 2),
@@ -88,6 +88,6 @@ class Scale:
 DEFAULT = Settings()
 QUICK = Settings(
     sizes=(10_000,), repeats=3, probes=3_000, ranges=300, puts=1_000, sync_puts=10,
-    crowd_seconds=0.05, disturbances=1, judged_at=(),
+    crowd_seconds=0.05, loads=1, disturbances=1, judged_at=(),
 )  # fmt: skip
 FULL = Settings(sizes=(FEW, 100_000, MANY, LARGE))

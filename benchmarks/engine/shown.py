@@ -13,7 +13,7 @@ import attrs
 from benchmarks import text
 from benchmarks.engine.case import HELD
 from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, RANGES
-from benchmarks.engine.cases_of_writing import WRITING
+from benchmarks.engine.cases_of_writing import SUSTAINED, WRITING
 from benchmarks.engine.engines import ALL, ONE_OF_OURS, PLYVEL
 from benchmarks.engine.ours import PLUG_IN
 from benchmarks.rows import MET, MISSED, Row, number
@@ -24,6 +24,7 @@ FEWEST_SIZES = 3
 # What a summary has: the rows of these groups with these beginnings.
 _FIRST = (
     (WRITING, "put in a batch"),
+    (SUSTAINED, "put in a batch, until idle"),
     (COMPACTED, "get of an absent key"),
     (COMPACTED, "get of a present key"),
     (FILLED, "get of"),
