@@ -157,18 +157,18 @@ class Bench(Databases):
         return found
 
     def _load_until_idle(self, engine: Engine, path: Path, *, compressed: bool) -> Load:
+        """The values are looked up afterwards: LevelDB may merge what it is asked for in vain."""
         batches = self.data.batches
         db = self.open(engine, path, create=True, compressed=compressed)
         taken = loading.load(engine, db, batches)
-        check_values(engine, db, self._few)
         self.close(path)
         written = self.written(path)
         if written is not None:
             taken = attrs.evolve(taken, amplification=written / self.data.user_bytes)
-        if compressed:
-            return taken
-        db = self.open(engine, path, compressed=False)
-        taken = attrs.evolve(taken, merging=self._compaction(engine, db))
+        db = self.open(engine, path, compressed=compressed)
+        if not compressed:
+            taken = attrs.evolve(taken, merging=self._compaction(engine, db))
+        check_values(engine, db, self._few)
         self.close(path)
         return taken
 

@@ -128,3 +128,4 @@ def test_whatever_it_did_a_killed_process_loses_nothing(tmp_path: Path, test_see
     figures = kills.run(by_effort(5, 50, 50), test_seed, tmp_path)
     assert figures.acknowledged.total() > 0
     assert figures.opened["LevelDB"] == figures.opened["lsm"] > 0
+    assert f"{figures.kills.total()} {test_seed}" in str(figures)
