@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 
 import lsm
+from lsm import bulk
 
 OPENING, WRITTEN, FLUSHING, MERGING, CLOSING = (
     b"opening", b"written", b"flushing", b"merging", b"closing",
@@ -38,13 +39,16 @@ class Write:
     puts: Sequence[Put]
 
 
-HOW = ("put", "delete", "batch", "transaction", "abandoned")
+HOW = ("put", "delete", "batch", "transaction", "abandoned", "bulk")
 
 
 def write_of(story: int, writer: int, number: int) -> Write:
     """What a writer writes at this place of its story."""
     rng = random.Random(f"{story} {writer} {number}")
-    how = rng.choices(HOW, (6, 2, 5, 2, 1))[0]
+    how = rng.choices(HOW, (12, 4, 10, 4, 2, 1))[0]
+    if how == "bulk":
+        numbers = sorted(rng.sample(range(KEYS), rng.randrange(1, KEYS // 2)))
+        return Write(how, [(b"%d/%03d" % (writer, key), b"%d" % number) for key in numbers])
     count = 1 if how in ("put", "delete") else rng.randrange(1, 12)
     # Some are longer than a block of the log.
     padding = bytes(rng.choice((0, 20, 300)) if rng.random() < 0.99 else 40_000)
@@ -115,6 +119,9 @@ class Mortal:
                 self.db.delete(key, sync=sync)
             else:
                 self.db.put(key, value, sync=sync)
+            return
+        if write.how == "bulk":
+            bulk.load(self.db, write.puts)
             return
         try:
             with self.db.write_batch(transaction=write.how != "batch", sync=sync) as batch:
