@@ -217,20 +217,23 @@ class Bench(Databases):
                 if repeat == 0:
                     engine.settle(self.open(engine, loaded))
                     self.close(loaded)
-                copy = self.path(f"disturbed {repeat}", engine)
-                shutil.copytree(loaded, copy)
-                merging = self._latencies(engine, copy, engine.compact)
-                self.remove(copy)
+                merging = self._latencies(engine, loaded, engine.compact)
                 idle = self._latencies(engine, loaded, partial(_nothing, merging.seconds))
                 found.setdefault(engine.name, []).append(Disturbed(merging, idle))
         return found
 
-    def _latencies(self, engine: Engine, path: Path, work: Callable[[Any], object]) -> Latencies:
-        """Lookups in a database that was just opened, until this is done with it."""
+    def _latencies(self, engine: Engine, loaded: Path, work: Callable[[Any], object]) -> Latencies:
+        """Lookups in a copy that was just opened, until this is done with it.
+
+        The database itself stays as it is: LevelDB merges what it is asked for in vain.
+        """
+        copy = self.path("disturbed copy", engine)
+        shutil.copytree(loaded, copy)
         values = dict(zip(self.data.present, self.data.answers, strict=True))
-        db = self.open(engine, path)
+        db = self.open(engine, copy)
         taken = latency.during(partial(work, db), engine.getter(db), values, self.data.present)
-        self.close(path)
+        self.close(copy)
+        self.remove(copy)
         return taken
 
     @Step
