@@ -18,7 +18,7 @@ from lsm.kernels.native.block import Block
 from lsm.kernels.native.block_builder cimport refuse
 from lsm.kernels.native.memtable cimport Memtable, Run, lsm_node
 from lsm.kernels.native.table cimport Table
-from lsm.kernels.native.table_body cimport TableBody, lsm_table_body
+from lsm.kernels.native.table_body cimport TableBody, lsm_body_compresses, lsm_table_body
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
 
 
@@ -56,6 +56,7 @@ cdef extern from "survivors.h" nogil:
     ctypedef struct lsm_survivors:
         lsm_source **order
         lsm_source *moving
+        bint is_here
         bint has_horizon
         uint64_t horizon
         bint knows_deeper
@@ -78,6 +79,11 @@ cdef extern from "survivors.h" nogil:
         lsm_survivors *self, lsm_table_body *body, uint64_t until, int *refused
     )
     void lsm_survivors_free(lsm_survivors *self)
+
+
+cdef enum:
+    # So many bytes are finished at once where the GIL is kept.
+    KEPT_BYTES = 1 << 17
 
 
 @cython.final
@@ -159,6 +165,9 @@ cdef class Survivors:
     cdef bint has_begun
     cdef object pause
     cdef object keys_held     # those that C compares with
+    # A library is asked at every block, and the GIL is kept in between: whoever wants it has it for
+    # milliseconds, each time that it is released for some microseconds.
+    cdef bint keeps_gil
 
     def __init__(
         self, runs, comparator, *, horizon=None, deeper=None, max_file_size=None, grandparents=(),
@@ -243,8 +252,11 @@ cdef class Survivors:
         cdef int step
         self.begin()
         while True:
-            with nogil:
+            if self.keeps_gil or self.c.is_here:
                 step = lsm_survivors_find(&self.c)
+            else:
+                with nogil:
+                    step = lsm_survivors_find(&self.c)
             if step == LSM_STEP_HERE:
                 return True
             if step == LSM_STEP_END:
@@ -256,13 +268,19 @@ cdef class Survivors:
 
         Returns whether it is complete: the next one begins another table, or there is none.
         """
-        cdef uint64_t until = body.c.offset + most
+        cdef uint64_t until
         cdef int step, refused = 0
         self.begin()
         self.pause()
+        if not lsm_body_compresses(&body.c):
+            self.keeps_gil = True
+        until = body.c.offset + (min(most, <uint64_t>KEPT_BYTES) if self.keeps_gil else most)
         while True:
-            with nogil:
+            if self.keeps_gil:
                 step = lsm_survivors_write(&self.c, &body.c, until, &refused)
+            else:
+                with nogil:
+                    step = lsm_survivors_write(&self.c, &body.c, until, &refused)
             if step == LSM_STEP_MOST:
                 return False
             if step == LSM_STEP_CUT or step == LSM_STEP_END:
@@ -310,6 +328,7 @@ cdef class Survivors:
             return source.open_next()
         if step == LSM_STEP_BLOCK:
             source.read_block()
+            self.keeps_gil = True
         elif step == LSM_STEP_ORDER:
             raise source.disorder()
         else:

@@ -220,6 +220,11 @@ static int lsm_body_compress(lsm_table_body *self) {
     return lsm_body_store(self, block, size, LSM_RAW);
 }
 
+/* Whether no caller is asked to compress blocks. */
+LSM_INLINE int lsm_body_compresses(const lsm_table_body *self) {
+    return self->compression == LSM_RAW || self->compression == LSM_SNAPPY;
+}
+
 /* Close the open block, which has entries; LSM_BODY_COMPRESS: it is to be stored by the caller. */
 static int lsm_body_close(lsm_table_body *self) {
     const int refused = lsm_block_builder_finish(&self->block);

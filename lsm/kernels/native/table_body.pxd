@@ -35,6 +35,7 @@ cdef extern from "table_body.h" nogil:
     int lsm_table_body_index(lsm_table_body *self)
     int lsm_body_store(lsm_table_body *self, const uint8_t *bytes, size_t size, int compression)
     int lsm_body_close(lsm_table_body *self)
+    bint lsm_body_compresses(const lsm_table_body *self)
     bint lsm_body_is_open(const lsm_table_body *self)
     int lsm_body_add(
         lsm_table_body *self, const uint8_t *key, uint32_t key_length, uint64_t version,
