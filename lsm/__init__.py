@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from lsm import bulk
 from lsm.batch import WriteBatch
 from lsm.db import DB
 from lsm.errors import (
@@ -58,6 +59,7 @@ __all__ = [
     "WriteBatch",
     "__leveldb_version__",
     "__version__",
+    "bulk",
     "destroy_db",
     "repair_db",
 ]

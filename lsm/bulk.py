@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 _CHUNK_PAIRS = 4096
 _CHUNK_BYTES = 4 << 20
 
-Pairs = list[tuple[bytes, bytes]]
+
+@attrs.frozen
+class _Chunk:
+    """Some pairs, and the bytes of their keys and values."""
+
+    pairs: list[tuple[bytes, bytes]]
+    size: int
 
 
 @attrs.frozen
@@ -96,7 +102,7 @@ def load(
     loading = Load()
     try:
         store.begin_load(loading)
-        tables = _Tables(store, loading, first[0][0], level)
+        tables = _Tables(store, loading, first.pairs[0][0], level)
         try:
             for chunk in chain((first,), chunks):
                 tables.add(chunk)
@@ -140,9 +146,9 @@ class _Tables:
             return BulkProgress(self._entries, len(self._outputs), written)
         return BulkProgress(self._entries, len(self._outputs), written + self._builder.size)
 
-    def add(self, pairs: Pairs) -> None:
+    def add(self, chunk: _Chunk) -> None:
         """Write pairs behind those before."""
-        first = self._last + 1
+        pairs, first = chunk.pairs, self._last + 1
         if first + len(pairs) - 1 > MAX_SEQUENCE:
             raise Error(
                 f"{self._store.directory}: the sequence numbers are used up, all 2^56 of them"
@@ -156,7 +162,7 @@ class _Tables:
             self._write(entries)
         self._last += len(pairs)
         self._entries += len(pairs)
-        self._load.size += sum(len(key) + len(value) for key, value in pairs)
+        self._load.size += chunk.size
 
     def finish(self) -> None:
         """Finish the last table, and have the load say what is to be installed."""
@@ -223,14 +229,21 @@ def _level_for(version: Version, low: OrderedKey, first: bytes, wanted: int | No
 
 def _chunks(
     pairs: Iterable[tuple[Buffer, Buffer]], prefix: bytes, comparator: Comparator
-) -> Iterator[Pairs]:
-    """The pairs as bytes, with the prefix, in lists of bounded size; none of these is empty."""
+) -> Iterator[_Chunk]:
+    """The pairs as bytes, with the prefix, in chunks; none of these is empty."""
     wrap = comparator.wrap
-    chunk: Pairs = []
+    chunk: list[tuple[bytes, bytes]] = []
     size = 0
     last: Any = None
     for at, pair in enumerate(pairs):
-        key, value = _pair_of(at, pair)
+        try:
+            key, value = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"pair {at} is no pair of a key and a value: {pair!r:.60}") from None
+        if type(key) is not bytes:
+            key = key_bytes(f"the key of pair {at}", key)
+        if type(value) is not bytes:
+            value = key_bytes(f"the value of pair {at}", value)
         if prefix:
             key = prefix + key
         ordered = key if wrap is None else wrap(key)
@@ -243,21 +256,8 @@ def _chunks(
         last = ordered
         chunk.append((key, value))
         size += len(key) + len(value)
-        if len(chunk) >= _CHUNK_PAIRS or size >= _CHUNK_BYTES:
-            yield chunk
+        if size >= _CHUNK_BYTES or len(chunk) >= _CHUNK_PAIRS:
+            yield _Chunk(chunk, size)
             chunk, size = [], 0
     if chunk:
-        yield chunk
-
-
-def _pair_of(at: int, pair: Any) -> tuple[bytes, bytes]:
-    """Key and value as bytes."""
-    try:
-        key, value = pair
-    except (TypeError, ValueError):
-        raise TypeError(f"pair {at} is no pair of a key and a value: {pair!r:.60}") from None
-    if type(key) is not bytes:
-        key = key_bytes(f"the key of pair {at}", key)
-    if type(value) is not bytes:
-        value = key_bytes(f"the value of pair {at}", value)
-    return key, value
+        yield _Chunk(chunk, size)

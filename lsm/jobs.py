@@ -10,7 +10,8 @@ That is enough for each to come out as if it had run alone:
 - **Outputs.** They lie in the range of the inputs, and whatever was in that range on their level is
   an input. So they can only overlap what has come there since, and only two could have brought
   that: another compaction to that level, which would touch this one, or a flush that goes deeper
-  than level 0. Such a flush goes on only while no compaction runs, and none begins meanwhile.
+  than level 0. Such a flush goes on only while no compaction runs, and none begins meanwhile; nor
+  does one beside a bulk load, which waits for those that run.
 - **Order.** Who reads goes down the levels and takes what comes first, so that nothing newer may
   get below something older. A compaction takes along all versions of its keys on its level, as
   picking sees to, and merges those of the next. Newer versions may come to its level while it runs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import random
 import threading
@@ -107,7 +108,7 @@ def test_whatever_was_there_before_a_load_is_newer_than_that(
     """Beside a dict: writes, deletions, compactions and loads, at levels of all kinds."""
     for _ in range(by_effort(6, 40, 1000)):
         storage, held = SimulatedStorage(), {}
-        db = opened(storage=storage, order=order)
+        db = opened(storage=storage, order=order, max_background_jobs=rng.choice((0, 1, 4)))
         kept: list[tuple[Any, Contents]] = []
         for _ in range(rng.randint(2, 12)):
             what = rng.randrange(8)
@@ -606,11 +607,12 @@ def check_refused(told: str) -> None:
 BEFORE = dict(numbered(30, 0, 3, b"before"))
 LOADED = numbered(60, 20, 1, b"loaded")
 AFTER = {**BEFORE, **dict(LOADED)}
+LATER = numbered(5, 500, value=b"later")
 
 
 def begun(storage: SimulatedStorage) -> lsm.DB:
-    """A database with something on several levels, and in memory."""
-    db = opened(storage=storage)
+    """A database with something on several levels, and in memory, and nothing else to do."""
+    db = opened(storage=storage, **STILL)
     for key, value in BEFORE.items():
         db.put(key, value, sync=True)
         if key == b"00045":
@@ -621,7 +623,11 @@ def begun(storage: SimulatedStorage) -> lsm.DB:
 @pytest.mark.usefixtures("chunks_of_ten")
 @pytest.mark.parametrize("partial", [False, True])
 @patient
-def test_a_failure_at_any_point_leaves_nothing_or_all_of_it(partial: bool) -> None:
+def test_a_failure_at_any_point_leaves_nothing_or_all_of_it(
+    partial: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What pytest keeps of a warning holds on to the tables that were in use.
+    monkeypatch.setattr(logging.getLogger("lsm"), "disabled", True)
     failing, failed = 0, 0
     while True:
         storage = SimulatedStorage()
@@ -644,25 +650,17 @@ def test_a_failure_at_any_point_leaves_nothing_or_all_of_it(partial: bool) -> No
         for after in (lost, killed):
             with opened(storage=after) as again:
                 assert dict(again) in possible, (failing, error)
-        # A sync may also fail of a compaction that begins when the load has ended.
-        with contextlib.nullcontext() if error is None else contextlib.suppress():
-            load(db, numbered(5, 500, value=b"later"))
+        if "SyncError" not in (db.stats().background_error or ""):
+            load(db, LATER)
             db.put(b"00001", b"later")
-            assert dict(db) == {
-                **expected,
-                **dict(numbered(5, 500, value=b"later")),
-                b"00001": b"later",
-            }
             db.compact_range()
             db.wait_until_idle()
             assert len(files(storage)) == sum(tables(db))
+            possible = [{**expected, **dict(LATER), b"00001": b"later"}]
+            assert dict(db) in possible
         db.close()
-        with opened(storage=storage) as db:
-            assert {**dict(db), b"00001": b""} in [
-                {**each, b"00001": b""}
-                for base in possible
-                for each in (base, {**base, **dict(numbered(5, 500, value=b"later"))})
-            ]
+        with opened(storage=storage) as again:
+            assert dict(again) in possible
         if not was_reached:
             break
         failing += by_effort(3, 1, 1)

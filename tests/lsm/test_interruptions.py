@@ -140,6 +140,13 @@ def collected(subject: Subject) -> None:
             batch.put(key, value)
 
 
+def load(subject: Subject) -> None:
+    """Load some pairs, in several tables."""
+    pairs = [(b"001", b"loaded"), *((b"n%02d" % number, bytes(300)) for number in range(9))]
+    subject.doubtful = list(pairs)
+    lsm.bulk.load(subject.db, iter(pairs), progress=str)
+
+
 def walk(subject: Subject) -> None:
     iterator = subject.db.iterator()
     iterator.seek(b"020")
@@ -194,6 +201,7 @@ OPERATIONS: dict[str, tuple[Do, Do]] = {
     "compact_range": (lambda it: it.db.compact_range(), half_sorted),
     "resume": (lambda it: it.db.resume(), half_sorted),
     "wait_until_idle": (lambda it: it.db.wait_until_idle(), nothing),
+    "bulk load": (load, half_sorted),
     "close": (lambda it: it.db.close(), half_sorted),
 }
 
@@ -286,6 +294,8 @@ WITHIN: dict[str, Do] = {
 def test_an_operation_within_another_is_done_and_so_is_the_other(
     name: str, inner: str, kind: Kind, tmp_path: Path, rng: random.Random
 ) -> None:
+    if name == "bulk load" and inner == "writing":
+        pytest.skip("writers wait for a load; test_bulk.py has those that cannot")
     operation, before = OPERATIONS[name]
     for number in chosen(all_points(name, tmp_path / "db", kind), by_effort(1, 3, None), rng):
         path = tmp_path / f"at {number}"
@@ -365,3 +375,34 @@ def test_closing_within_an_operation_hangs_nothing_and_loses_nothing(
             check_it_goes_on(subject)
 
         within(SECONDS, interrupted)
+
+
+@pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
+def test_a_write_within_a_load_is_done_or_refused_wherever_it_comes(
+    kind: Kind, tmp_path: Path, rng: random.Random
+) -> None:
+    """It cannot wait for the load, and without waiting it is in nobody's way before and after."""
+    refused = 0
+    total = all_points("bulk load", tmp_path / "db", kind)
+    for number in chosen(total, by_effort(5, 60, None), rng):
+        path = tmp_path / f"at {number}"
+
+        def interrupted(number: int = number, path: Path = path) -> int:
+            subject, told = Subject.made(path), []
+
+            def write() -> None:
+                try:
+                    subject.put(b"within", b"1")
+                except lsm.Error as error:
+                    told.append(str(error))
+
+            outcome = interrupted_at(number, lambda: load(subject), call=write, kind=kind)
+            print(number, outcome.where)
+            assert outcome.raised is None, outcome.raised
+            assert all("a bulk load keeps writers out" in each for each in told)
+            subject.sure, subject.doubtful = subject.allowed()[1], []
+            check_it_goes_on(subject)
+            return len(told)
+
+        refused += within(SECONDS, interrupted)
+    assert refused
