@@ -36,6 +36,8 @@ _log = logging.getLogger("lsm")
 
 # LevelDB's: a new table may go this deep at once if nothing there overlaps it.
 DEEPEST_FLUSH = 2
+# What a flush costs whatever its size is not to be taken for the cost of a full one.
+_LEAST_FILLED = 0.25
 
 
 @attrs.define(eq=False)
@@ -310,22 +312,24 @@ class Background:
 
     def _flush(self) -> None:
         """Write the oldest memtable to a table, after which its log is obsolete."""
-        start, state = time.perf_counter(), self._state
-        view = state.view
+        start, work = time.perf_counter(), self._state.work
+        view = self._state.view
         if view is None:
             return
         *_, successor, memtable = view.memtables
         assert successor.log is not None
-        edit = Edit(log_number=successor.log.number)
-        files = []
+        edit, done = Edit(log_number=successor.log.number), None
+        filled = memtable.filled
+        work.flushing.begin(start, filled)
         try:
-            if memtable:
-                files = self._write(edit, memtable)
+            files = self._write(edit, memtable) if memtable else []
             self._installer.install(edit, files, flushed=memtable)
+            done = max(filled, _LEAST_FILLED)
         finally:
             self._deep_flush = False
-        state.work.flushes += 1
-        state.work.flush_seconds += time.perf_counter() - start
+            work.flushing.end(time.perf_counter(), done)
+        work.flushes += 1
+        work.flush_seconds += time.perf_counter() - start
 
     def _write(self, edit: Edit, memtable: Memtable) -> list[TableFile]:
         """Write a memtable to a table on the deepest level it may go to, and add it to an edit."""
@@ -433,15 +437,23 @@ class Background:
     def _rewrite(self, plan: Plan, deeper: DeeperLevels, start: float) -> None:
         """Merge a plan's tables into new ones a level deeper."""
         level, work = plan.level + 1, self._state.work
-        outputs = compaction.run(self._job(plan, deeper))
-        edit = _edit_of(plan)
-        files = self._installer.add(edit, level, outputs)
-        self._installer.install(edit, files)
+        size, done = sum(table.size for table in plan.inputs), None
+        if plan.level == 0:
+            work.relieving.begin(start, size)
+        try:
+            outputs = compaction.run(self._job(plan, deeper))
+            edit = _edit_of(plan)
+            files = self._installer.add(edit, level, outputs)
+            self._installer.install(edit, files)
+            done = size
+        finally:
+            if plan.level == 0:
+                work.relieving.end(time.perf_counter(), done)
         seconds = time.perf_counter() - start
         with self._lock:
             cost = work.levels[level]
             cost.seconds += seconds
-            cost.read_bytes += sum(table.size for table in plan.inputs)
+            cost.read_bytes += size
             cost.written_bytes += sum(file.size for file in files)
             work.compactions += 1
             work.compaction_seconds += seconds

@@ -136,8 +136,8 @@ def stats(state: State) -> Stats:
         filters_failed=work.filters_failed,
         flush_seconds=work.flush_seconds,
         compaction_seconds=work.compaction_seconds,
-        slowed_seconds=work.slowed_seconds,
-        stopped_seconds=work.stopped_seconds,
+        slowed_seconds=work.slowed.seconds,
+        stopped_seconds=work.stopped.seconds,
         log_losses=tuple(map(str, state.losses)),
         background_error=None if state.failure is None else str(state.failure),
     )

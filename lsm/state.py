@@ -81,6 +81,7 @@ class State(Readable):
         # Weakly: whatever interrupts a load, it is over when nobody has it any more.
         self.load: weakref.ref[Load] | None = None
         self.is_unhindered = False
+        self.unhindered_size = 0
         self.user_bytes = self.log_bytes = 0
         self._snapshots: dict[weakref.ref[Any], int] = {}
 
@@ -92,6 +93,7 @@ class State(Readable):
     def publish(self, view: View) -> None:
         """Make this the view of new readers; the caller holds the lock."""
         self.is_unhindered = False  # until a writer has looked at it
+        self.unhindered_size = 0
         self.view = view
         if self.is_abandoned:  # in a child that was forked before that
             self.view = None

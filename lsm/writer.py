@@ -1,4 +1,4 @@
-"""The write path: the queue before the log, group commit, and stalls for the background.
+"""The write path: the queue before the log, group commit, and waiting for the background.
 
 A write is a **commit**: a record at its offset in the log, and then the steps that add it to the
 memtable, count it in the log and make it visible. Commits are made one at a time, by whichever
@@ -12,6 +12,7 @@ write in the middle of this one.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ from lsm.commit import NO_STEPS, Commit, QueuedWrite
 from lsm.disk.keys import MAX_SEQUENCE, rank_of, sequence_of
 from lsm.errors import Error, SyncError
 from lsm.kernels.python.batch import joined
+from lsm.pace import LONGEST_SECONDS, Backlog, Pace
 from lsm.reentrancy import is_reentrant
 from lsm.starter import is_background
 from lsm.steps import call_all, run_steps
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
 # LevelDB's: how many bytes one commit may hold, and how many more than a small first batch.
 _GROUP_BYTES = 1 << 20
 _SMALL_BYTES = 128 << 10
-# LevelDB's: how long a write is delayed while level 0 has many tables.
-_SLOW_SECONDS = 0.001
+_UNLIMITED = (1 << 63) - 1
 
 
 class Writer:
@@ -52,6 +53,9 @@ class Writer:
         self._background = background
         self._queue: deque[QueuedWrite] = deque()
         self._switching = threading.RLock()
+        self._pace = Pace()
+        # What the pace was last asked about: the memtable's log, and what was behind.
+        self._seen = 0, Backlog(0.0, 0, 0, 0, 0)
 
     def write(self, batch: Batch, sync: bool) -> None:
         """Write a batch as one: all of it or nothing is there, whatever happens."""
@@ -114,38 +118,77 @@ class Writer:
     # -- Room ------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
-        """Whether the memtable and level 0 let a write go on at once."""
-        view, options = self._view, self._state.options
+        """Whether a write can go on at once, and need not ask for the pace."""
+        state, memtable = self._state, self._view.memtables[0]
         return (
-            (self._state.load is None or self._state.current_load() is None)
-            and view.memtables[0].has_room()
-            and len(view.version.levels[0]) < options.level0_slow_files
+            (state.load is None or state.current_load() is None)
+            and memtable.has_room()
+            and (memtable.size < state.unhindered_size or not self._is_behind())
         )
 
+    def _is_behind(self) -> bool:
+        """Whether the background has so much to do that it sets the pace."""
+        view = self._view
+        level0 = len(view.version.levels[0])
+        return len(view.memtables) > 1 or level0 >= self._state.options.level0_slow_files
+
     def _make_room(self, force: bool = False) -> None:
-        """Stall until there is a memtable with room; ``force`` asks for a new one in any case."""
+        """Go at the background's pace, and stall until there is a memtable with room.
+
+        ``force`` asks for a new one in any case, and at once.
+        """
+        state, options = self._state, self._state.options
+        if not force and not self._owed() and self._has_room():
+            return
         if _cannot_wait():
             return
-        state, slow, tried, is_write = self._state, not force, False, not force
-        options = state.options
-        while True:
-            ticket = state.changed.ticket()
-            state.check_writable()
-            memtable, *others = self._view.memtables
-            level0 = len(self._view.version.levels[0])
-            if is_write and self._is_kept_out():
-                state.work.stopped_seconds += _waited(ticket)
-            elif slow and level0 >= options.level0_slow_files:
-                slow = False
-                state.work.slowed_seconds += _waited(ticket, _SLOW_SECONDS)
-            elif not force and memtable.has_room():
-                return
-            elif not others and level0 < options.level0_stop_files:
-                self._switch(memtable)
-                force = False
-            else:
-                tried = self._background.retry_once(tried)
-                state.work.stopped_seconds += _waited(ticket)
+        slowed, stopped, tried, is_write = 0.0, 0.0, False, not force
+        try:
+            while True:
+                ticket = state.changed.ticket()
+                state.check_writable()
+                memtable, *others = self._view.memtables
+                level0 = len(self._view.version.levels[0])
+                if is_write and self._is_kept_out():
+                    stopped += _waited(ticket)
+                elif not force and memtable.has_room():
+                    owed = min(self._owed(), LONGEST_SECONDS - slowed)
+                    if owed <= 0:
+                        return
+                    slowed += _waited(ticket, owed)
+                elif not others and level0 < options.level0_stop_files:
+                    self._switch(memtable)
+                    force = False
+                else:
+                    tried = self._background.retry_once(tried)
+                    stopped += _waited(ticket)
+        finally:
+            state.work.slowed.add(slowed)
+            state.work.stopped.add(stopped)
+
+    def _owed(self) -> float:
+        """The seconds to wait for what has been written, at the pace of the background.
+
+        Until the memtable has the state's ``unhindered_size`` nobody need ask again.
+        """
+        state, view, now = self._state, self._view, time.perf_counter()
+        memtable, *others = view.memtables
+        backlog = Backlog(
+            memtable.filled,
+            len(others),
+            len(view.version.levels[0]),
+            state.options.level0_slow_files,
+            state.options.level0_stop_files,
+        )
+        flushing, relieving = state.work.flushing, state.work.relieving
+        rate = backlog.rate(flushing.relief(now), relieving.relief(now))
+        if state.failure is not None:  # nobody is at work: who is stopped tries again
+            rate = math.inf
+        allowed = backlog.allowed(rate) * state.options.write_buffer_size
+        state.unhindered_size = memtable.size + max(1, int(allowed))
+        number = 0 if memtable.log is None else memtable.log.number
+        (before, then), self._seen = self._seen, (number, backlog)
+        return self._pace.charge(now, backlog.grown_since(then) if before == number else 0.0, rate)
 
     def _switch(self, full: Memtable) -> None:
         """Replace this memtable and its log by new ones, and have it flushed."""
@@ -216,6 +259,8 @@ class Writer:
     def _look_ahead(self) -> None:
         """Find out whether the next writer is to wait for anything."""
         state = self._state
+        if state.view is not None and not self._is_behind():
+            state.unhindered_size = _UNLIMITED
         state.is_unhindered = state.view is not None and self._has_room()
         if state.failure is not None or state.closed_by is not None:  # since then, too
             state.is_unhindered = False

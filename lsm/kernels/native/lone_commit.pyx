@@ -59,6 +59,8 @@ cdef bint commit_alone(
     memtable = <Memtable>PyTuple_GET_ITEM(view.memtables, 0)
     if not isinstance(memtable.log, LogEnd) or memtable.is_full() or last > MAX_SEQUENCE:
         return False
+    if <uint64_t>memtable.size >= store.unhindered_size:
+        return False
     log = memtable.log
     if log.descriptor < 0 or log.is_torn:
         return False

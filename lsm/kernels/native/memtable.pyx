@@ -161,6 +161,13 @@ cdef class Memtable:
         """Whether it is not full, and its log takes more records."""
         return not self.is_full() and (self.log is None or not self.log.is_torn)
 
+    @property
+    def filled(self):
+        """The share of what it may take that is taken; more than 1 when it is full."""
+        cdef double size = <double>self.size
+        cdef double held = <double>lsm_memtable_memory(&self.c) / MEMORY_SHARE
+        return max(size, held) / <double>max(self.capacity, <size_t>1)
+
     cdef bint is_full(self) noexcept:
         return (
             self.size > self.capacity

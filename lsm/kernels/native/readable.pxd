@@ -12,6 +12,7 @@ cdef class Readable:
     cdef public Walkers walkers
     cdef public object pending
     cdef public bint is_unhindered
+    cdef public uint64_t unhindered_size
     cdef public uint64_t user_bytes
     cdef public uint64_t log_bytes
     cdef uint64_t version

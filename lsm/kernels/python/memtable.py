@@ -110,6 +110,11 @@ class Memtable:
         newest = dict(zip(map(_key_of, entries), entries, strict=True))
         return ((ior, self._newest, newest), add)
 
+    @property
+    def filled(self) -> float:
+        """The share of what it may take that is taken; more than 1 when it is full."""
+        return max(self.size, self.memory / _MEMORY_SHARE) / max(self._capacity, 1)
+
     def has_room(self) -> bool:
         """Whether it is not full, and its log takes more records."""
         is_full = self.size > self._capacity or self.memory > _MEMORY_SHARE * self._capacity

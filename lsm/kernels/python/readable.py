@@ -17,8 +17,9 @@ class Readable:
     and ``walkers`` are those to be closed then.
 
     ``pending`` is the commit that is under way, if there is one. A commit may be made at once if
-    there is none and writing ``is_unhindered``: nothing has failed, and nobody is to wait.
-    ``user_bytes`` and ``log_bytes`` count what was written.
+    there is none and writing ``is_unhindered``: nothing has failed, and nobody is to wait before
+    the memtable has its ``unhindered_size``. ``user_bytes`` and ``log_bytes`` count what was
+    written.
     """
 
     view: View | None
@@ -28,5 +29,6 @@ class Readable:
     walkers: Walkers
     pending: object
     is_unhindered: bool
+    unhindered_size: int
     user_bytes: int
     log_bytes: int
