@@ -200,6 +200,7 @@ def test_a_load_says_what_it_has_written(order: Order, rng: random.Random) -> No
 
 def test_progress_grows_to_what_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "_CHUNK_PAIRS", 30)
+    monkeypatch.setattr(bulk, "_PIECE_PAIRS", 10)
     told: list[BulkProgress] = []
     with opened(storage=SimulatedStorage(), compression=None) as db:
         report = load(db, numbered(200), progress=told.append)
@@ -331,6 +332,7 @@ def during(pairs: Iterable[Pair], call: Callable[[], object], at: int = 1) -> It
 def chunks_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pairs written ten at a time, so that much happens between them."""
     monkeypatch.setattr(bulk, "_CHUNK_PAIRS", 10)
+    monkeypatch.setattr(bulk, "_PIECE_PAIRS", 5)
 
 
 @patient
@@ -552,6 +554,19 @@ def test_what_progress_raises_ends_the_load(chunks_of_ten: None) -> None:
         with pytest.raises(StopAsyncIteration, match="enough"):
             load(db, numbered(300), progress=stop)
         assert (dict(db), files(storage)) == ({}, [])
+
+
+def test_what_the_input_raises_says_nothing_of_this_database(chunks_of_ten: None) -> None:
+    def stumble() -> None:
+        raise lsm.SyncError("of another database")
+
+    storage = SimulatedStorage()
+    with opened(storage=storage) as db:
+        with pytest.raises(lsm.SyncError, match="of another database"):
+            load(db, during(numbered(300), stumble, 255))
+        assert (dict(db), files(storage)) == ({}, [])
+        db.put(b"a", b"1")
+        assert db.stats().background_error is None
 
 
 @pytest.mark.usefixtures("chunks_of_ten")
