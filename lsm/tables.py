@@ -290,7 +290,9 @@ def open_table(
                 f"{path}: has {len(mapped.data)} bytes, and the manifest says {file.size}; "
                 "lsm.repair_db() keeps what can still be read"
             )
-        table: Table = of(comparator).Table(TableReader(path, mapped), comparator.wrap, file, owner)
+        kernel = of(comparator)
+        reader = TableReader(path, mapped, kernel.snappy_decompress)
+        table: Table = kernel.Table(reader, comparator.wrap, file, owner)
         return table
     except BaseException:
         mapped.close()  # whoever keeps the error keeps its frames

@@ -67,13 +67,14 @@ def decompress(kind: int, data: bytes | memoryview) -> bytes:
     if kind == RAW:
         return bytes(data)
     if kind == SNAPPY:
-        return _open_snappy(data)
+        return open_snappy(data)
     if kind == ZSTD:
         return _open_zstd(data)
     raise CorruptionError(f"a block is compressed as kind {kind}: {_known()}")
 
 
-def _open_snappy(data: bytes | memoryview) -> bytes:
+def open_snappy(data: bytes | memoryview) -> bytes:
+    """The same of Snappy's data alone."""
     import cramjam
 
     size = Fields(data, "snappy data").varint32("uncompressed length")

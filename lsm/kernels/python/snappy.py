@@ -17,4 +17,4 @@ def compress(data: bytes | memoryview) -> bytes:
 
 def decompress(data: bytes | memoryview) -> bytes:
     """The bytes that were compressed so; CorruptionError for what no Snappy has written."""
-    return compression.decompress(compression.SNAPPY, data)
+    return compression.open_snappy(data)
