@@ -22,6 +22,7 @@ from lsm.disk.keys import PUT, Entry, pack, rank_of
 from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat
 from lsm.errors import CorruptionError
+from lsm.kernels.python.batch import encode_batch
 from lsm.storage import Mapped
 from policies import FilterPolicy
 from tests.effort import by_effort
@@ -103,7 +104,7 @@ def memtable_of(kernel: ModuleType, entries: list[Entry]) -> Any:
     """A memtable with these entries, in some order."""
     memtable = kernel.Memtable(BYTEWISE)
     for key, rank, value in sorted(entries, key=lambda entry: -entry[1]):
-        memtable.apply(-rank >> 8, [(key, value if rank & 1 else None)])
+        memtable.apply(encode_batch(-rank >> 8, [(key, value if rank & 1 else None)]))
     return memtable
 
 
@@ -440,10 +441,10 @@ def test_a_memtable_is_sorted_once_while_readers_sort_it(rng: random.Random) -> 
         count = rng.choice((1000, 20_000))
         keys = [b"%08d" % rng.randrange(count) for _ in range(count)]
         memtable = kernel.Memtable(BYTEWISE)
-        memtable.apply(1, [(key, key) for key in keys])
+        memtable.apply(encode_batch(1, [(key, key) for key in keys]))
         if rng.random() < 0.5:
             next(memtable.ascending(None))
-            memtable.apply(count + 1, [(key, b"") for key in keys[:100]])
+            memtable.apply(encode_batch(count + 1, [(key, b"") for key in keys[:100]]))
         seen: list[list[Entry]] = []
         readers = [threading.Thread(target=read_all, args=(memtable, seen)) for _ in range(2)]
         for reader in readers:
