@@ -136,9 +136,7 @@ class TableFactory:
         """One table of all these entries, however large."""
         builder = self.builder(number, level, deeper, reason)
         try:
-            at, entries = 0, self.unwrapped(entries)
-            while at < len(entries):
-                at = builder.add_block(entries, at)
+            builder.add(self.unwrapped(entries))
             return Output(number, builder.finish())
         except BaseException:
             with contextlib.suppress(IOError):  # such as that there is no room for what is left

@@ -102,9 +102,9 @@ class TableBuilder:
     """Takes entries in order and writes a table of them.
 
     Keys are the user's bytes. Blocks are written when they are full, and between two calls of
-    ``add_block`` or ``fill`` a caller can decide to finish the table there. Its filter gets the
-    keys with the blocks, and is written when the last key is known: whether anything lies beneath
-    the table can depend on it.
+    ``add`` or ``fill`` a caller can decide to finish the table there. Its filter gets the keys with
+    the blocks, and is written when the last key is known: whether anything lies beneath the table
+    can depend on it.
     """
 
     def __init__(self, file: WritableFile, format: TableFormat, filter_plan: FilterPlan):
@@ -131,15 +131,19 @@ class TableBuilder:
         """How many entries were added."""
         return self._body.num_entries
 
-    def add_block(self, entries: list[Entry], at: int) -> int:
-        """Add entries from an index on, until the open block is full and written.
+    def add(self, entries: list[Entry], at: int = 0, size: int | None = None) -> int:
+        """Add entries from an index on, all of them or until the table has about this size.
 
-        Returns the index of the first that was not added. With fewer entries than the block has
-        room for, it stays open for the next call.
+        Returns the index of the first that was not added. What has no block of its own yet waits
+        for the next call.
         """
-        end = self._body.add(entries, at)
+        body = self._body
+        while at < len(entries) and (size is None or body.size < size):
+            at = body.add(entries, at)
+            if body.offset - self._offset >= _WRITTEN_AT_ONCE:
+                self._write_blocks()
         self._write_blocks()
-        return end
+        return at
 
     def fill(self, write: Callable[[Any, int], bool]) -> bool:
         """Have some megabytes written into the body; whether the table is complete then."""

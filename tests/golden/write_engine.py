@@ -155,9 +155,7 @@ def write_table(path: Path, table: GoldenTable) -> WrittenTable:
     )
     with mock.patch.object(hashing, "random64", return_value=SALT):
         builder = TableBuilder(FileSystem().create(str(path)), form, plan)
-        entries, at = table.entries, 0
-        while at < len(entries):
-            at = builder.add_block(entries, at)
+        builder.add(table.entries)
         return builder.finish()
 
 

@@ -10,14 +10,13 @@ import pytest
 
 import policies
 from filters import header, rocksdb_forms
-from lsm import loaded_filter
+from lsm import kernels, loaded_filter
 from lsm.comparator import BYTEWISE
 from lsm.disk import table as tables
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import PUT, Entry, pack, rank_of
 from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
-from lsm.kernels.python.table_body import TableBody
 from lsm.storage import Mapped
 from policies import BuildContext, BuildResult, FilterBuilder, FilterPolicy, VerifiedBuilder, block
 from policies.builtin import BUILTIN
@@ -64,15 +63,14 @@ def write(
         block_size=1024,
         block_restart_interval=16,
         compression=0,
-        table_body=TableBody,
+        table_body=kernels.of(BYTEWISE).TableBody,
     )
     given = {"level": 2, "reason": "flush", "none_below": lambda first, last: False, **plan}
     planned = FilterPlan(policy=policy, layout=layout, **given)
     builder = TableBuilder(storage.create("table"), form, planned)
     for start in range(0, len(KEYS), PIECE):
-        entries, at = entries_of(KEYS[start : start + PIECE]), 0
-        while at < len(entries):
-            at = builder.add_block(entries, at)
+        entries = entries_of(KEYS[start : start + PIECE])
+        builder.add(entries)
         after_piece()
     written = builder.finish()
     return storage.read("table"), written

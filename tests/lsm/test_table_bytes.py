@@ -30,7 +30,6 @@ from lsm.kernels import TableFile
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.cursor import Source
 from lsm.kernels.python.table import Table
-from lsm.kernels.python.table_body import TableBody
 from lsm.options import LEVELS, Options
 from lsm.stats import Counters
 from lsm.storage import Mapped
@@ -81,7 +80,7 @@ def write(
         block_size=block_size,
         block_restart_interval=interval,
         compression=KINDS[compression],
-        table_body=TableBody,
+        table_body=kernels.of(comparator).TableBody,
     )
     plan = FilterPlan(
         level=2,
@@ -93,9 +92,7 @@ def write(
     builder = TableBuilder(storage.create("table"), form, plan)
     size = -(-len(entries) // chunks)
     for start in range(0, len(entries), size):
-        piece, at = list(entries[start : start + size]), 0
-        while at < len(piece):
-            at = builder.add_block(piece, at)
+        builder.add(list(entries[start : start + size]))
     written = builder.finish()
     return storage.read("table"), written
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import cramjam
 import pytest
 
-from lsm import loaded_filter
+from lsm import kernels, loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
 from lsm.disk import compression, plain_block
 from lsm.disk.compression import ROOM, ZSTD
@@ -29,7 +29,7 @@ from lsm.kernels.python import block as block_module
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.block_builder import BlockBuilder
 from lsm.kernels.python.table import Table
-from lsm.kernels.python.table_body import KEYS_TO_FILE, TableBody
+from lsm.kernels.python.table_body import KEYS_TO_FILE
 from lsm.storage import Mapped
 from policies import NoFilterPolicy
 from tests.lsm.independent_table import TRAILER, closed, contents_of, footer, stored, varint
@@ -339,7 +339,7 @@ def built(
         block_size=block_size,
         block_restart_interval=interval,
         compression=kind,
-        table_body=TableBody,
+        table_body=kernels.of(BYTEWISE).TableBody,
     )
     plan = FilterPlan(
         level=1,
@@ -348,9 +348,8 @@ def built(
         reason="compaction",
         none_below=lambda first, last: False,
     )
-    builder, at = TableBuilder(storage.create("table"), form, plan), 0
-    while at < len(entries):
-        at = builder.add_block(entries, at)
+    builder = TableBuilder(storage.create("table"), form, plan)
+    builder.add(entries)
     return storage, builder
 
 

@@ -1,7 +1,9 @@
 """Building a block, of entries that Python has; how is in ``block_builder.h``."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport (
+    PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+)
 from libc.stdint cimport UINT32_MAX, uint8_t, uint32_t, uint64_t
 
 from lsm.kernels.native.version cimport version_of
@@ -58,10 +60,12 @@ cdef class BlockBuilder:
 
 cdef int take_entry(object entry, Given *given) except -1:
     """Where an entry's bytes are, which it keeps."""
-    cdef bytes key, value
     key, rank, value = entry
-    if key is None or value is None:
-        raise TypeError("the key and the value of an entry are bytes, not None")
+    if not PyBytes_Check(key) or not PyBytes_Check(value):
+        raise TypeError(
+            "the key and the value of an entry are bytes, not "
+            f"{type(key).__name__} and {type(value).__name__}"
+        )
     if PyBytes_GET_SIZE(key) > UINT32_MAX or PyBytes_GET_SIZE(value) > UINT32_MAX:
         refuse(LSM_ADD_TOO_LARGE)
     if not version_of(rank, &given.version):

@@ -153,9 +153,8 @@ def attempt(kernel: ModuleType, plan: Plan) -> list[bytes] | str:
 def table_of(entries: list[Entry], plan: Plan) -> bytes:
     """A table that the readable kernel has written."""
     storage = SimulatedStorage()
-    builder, at = builder_of(PYTHON, plan, storage), 0
-    while at < len(entries):
-        at = builder.add_block(entries, at)
+    builder = builder_of(PYTHON, plan, storage)
+    builder.add(entries)
     builder.finish()
     return storage.read("table")
 
