@@ -216,8 +216,8 @@ def some_plan(rng: random.Random) -> Plan:
         compression=rng.choice(list(KINDS)),
         policy=policies.create(name),
         layout="block" if name == "leveldb" and rng.random() < 0.7 else "table",
-        max_file_size=rng.choice((None, 1, 700, 3000)),
-        horizon=rng.choice((None, 0, rank_of(rng.randrange(600)), rank_of(10**6))),
+        max_file_size=rng.choice((None, 0, 700, 3000)),
+        horizon=rng.choice((None, 0, rank_of(rng.randrange(600), PUT), rank_of(10**6))),
         in_slices=rng.random() < 0.1,
     )
     runs = some_runs(rng)
