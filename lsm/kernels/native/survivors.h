@@ -15,6 +15,8 @@
 
 #define LSM_KEY_SLACK 8u            /* bytes of keys are copied eight at a time */
 #define LSM_READ_AHEAD 512u         /* bytes of a file that are fetched before they are asked for */
+#define LSM_NODES_AHEAD 8u          /* so many nodes before their turn their memory is fetched, */
+#define LSM_NODE_LINES 3u           /* which is so many lines where keys and values are usual */
 #define LSM_MOST_HIDDEN (1u << 16)  /* entries that are left out in a row before the caller is asked */
 
 enum lsm_step_of_runs {
@@ -174,8 +176,11 @@ LSM_INLINE int lsm_source_up_node(lsm_source *self) {
         return LSM_STEP_END;
     }
     const lsm_node *node = self->nodes[self->node++];
-    if (self->node + 4 < self->node_count) {
-        lsm_prefetch(self->nodes[self->node + 4]);
+    if (self->node + LSM_NODES_AHEAD < self->node_count) {
+        const uint8_t *ahead = (const uint8_t *)self->nodes[self->node + LSM_NODES_AHEAD];
+        for (uint32_t at = 0; at < LSM_NODE_LINES * LSM_LINE_BYTES; at += LSM_LINE_BYTES) {
+            lsm_prefetch(ahead + at);
+        }
     }
     self->key = lsm_node_key(node);
     self->key_length = node->key_length;
