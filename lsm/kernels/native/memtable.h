@@ -5,7 +5,8 @@
  * are sorted arrays of nodes; once made they do not change, so that who reads one may keep it.
  *
  * Whatever allocates can fail, and then leaves all as it was. Linking does not allocate: room for
- * nodes is promised when they are made. Nothing here calls Python; the caller holds the GIL.
+ * nodes is promised when they are made. Nothing here calls Python; the caller holds the GIL, unless
+ * he sorts a run that nobody else has.
  */
 #ifndef LSM_MEMTABLE_H
 #define LSM_MEMTABLE_H
