@@ -172,6 +172,15 @@ class Background:
                 return
             ticket.wait()
 
+    def wait_until_tidy(self) -> None:
+        """Return when what is obsolete by now was removed, or nothing goes on."""
+        installs = self._installer.installs
+        while not self._state.must_stop():
+            ticket = self._state.changed.ticket()
+            if self._installer.is_tidy(installs):
+                return
+            ticket.wait()
+
     def wait_until_ended(self) -> None:
         """Return when no thread works any more; they must have been told to stop before."""
         while True:
@@ -215,8 +224,10 @@ class Background:
         installer, retries = self._installer, self._state.retries
         try:
             kind.work()
+            self._state.changed.notify_all()  # before what takes long, and nobody waits for
             # Only now: its frames held the version that it began with.
-            installer.remove_obsolete_files()
+            if kind.name != "flush" or not self._has_flush():
+                installer.remove_obsolete_files()
         except BaseException as error:
             installer.discard_outputs()
             is_asked_for_again = retries != self._state.retries and not isinstance(error, SyncError)

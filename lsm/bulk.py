@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -38,14 +40,17 @@ if TYPE_CHECKING:
 # What is taken from the input before any of it is written: so many pairs, or bytes of them.
 _CHUNK_PAIRS = 4096
 _CHUNK_BYTES = 4 << 20
+# Of these, so many are looked at together, each time by calls of C that go through all of them.
+_PIECE_PAIRS = 64
 
 
-@attrs.frozen
+@attrs.define
 class _Chunk:
-    """Some pairs, and the bytes of their keys and values."""
+    """Keys with their values, and how many bytes these are."""
 
-    pairs: list[tuple[bytes, bytes]]
-    size: int
+    keys: list[bytes] = attrs.field(factory=list)
+    values: list[bytes] = attrs.field(factory=list)
+    size: int = 0
 
 
 @attrs.frozen
@@ -102,7 +107,7 @@ def load(
     loading = Load()
     try:
         store.begin_load(loading)
-        tables = _Tables(store, loading, first.pairs[0][0], level)
+        tables = _Tables(store, loading, first.keys[0], level)
         try:
             for chunk in chain((first,), chunks):
                 tables.add(chunk)
@@ -110,10 +115,8 @@ def load(
                     progress(tables.progress)
             tables.finish()
             store.background.install_load(loading)
-        except BaseException as error:
+        except BaseException:
             tables.abandon()
-            if isinstance(error, SyncError):
-                store.fail(error)
             raise
     finally:
         store.end_load(loading)
@@ -148,29 +151,23 @@ class _Tables:
 
     def add(self, chunk: _Chunk) -> None:
         """Write pairs behind those before."""
-        pairs, first = chunk.pairs, self._last + 1
-        if first + len(pairs) - 1 > MAX_SEQUENCE:
+        count, first = len(chunk.keys), self._last + 1
+        if self._last + count > MAX_SEQUENCE:
             raise Error(
                 f"{self._store.directory}: the sequence numbers are used up, all 2^56 of them"
             )
-        entries = [
-            (key, rank_of(sequence, PUT), value)
-            for sequence, (key, value) in enumerate(pairs, first)
-        ]
-        with self._load.busy:
-            self._store.check_writable()
-            self._write(entries)
-        self._last += len(pairs)
-        self._entries += len(pairs)
+        ranks = range(rank_of(first, PUT), rank_of(first + count, PUT), rank_of(1) - rank_of(0))
+        entries = list(zip(chunk.keys, ranks, chunk.values, strict=True))
+        self._at_work(partial(self._write, entries))
+        self._last += count
+        self._entries += count
         self._load.size += chunk.size
 
     def finish(self) -> None:
         """Finish the last table, and have the load say what is to be installed."""
         load = self._load
-        with load.busy:
-            self._store.check_writable()
-            self._finish_table()
-            load.files = self._store.installer.add(load.edit, self.level, self._outputs)
+        self._at_work(self._finish_table)
+        load.files = self._store.installer.add(load.edit, self.level, self._outputs)
         load.visible = rank_of(self._last)
 
     def abandon(self) -> None:
@@ -178,6 +175,16 @@ class _Tables:
         if self._builder is not None and not self._store.is_abandoned:
             with contextlib.suppress(IOError):
                 self._builder.abandon()
+
+    def _at_work(self, write: Callable[[], None]) -> None:
+        """Write while nobody closes the database; a sync that fails stops all writing."""
+        try:
+            with self._load.busy:
+                self._store.check_writable()
+                write()
+        except SyncError as error:
+            self._store.fail(error)
+            raise
 
     def _write(self, entries: list[Entry]) -> None:
         factory, at = self._store.installer.factory, 0
@@ -231,33 +238,56 @@ def _chunks(
     pairs: Iterable[tuple[Buffer, Buffer]], prefix: bytes, comparator: Comparator
 ) -> Iterator[_Chunk]:
     """The pairs as bytes, with the prefix, in chunks; none of these is empty."""
-    wrap = comparator.wrap
-    chunk: list[tuple[bytes, bytes]] = []
-    size = 0
-    last: Any = None
-    for at, pair in enumerate(pairs):
-        try:
-            key, value = pair
-        except (TypeError, ValueError):
-            raise TypeError(f"pair {at} is no pair of a key and a value: {pair!r:.60}") from None
-        if type(key) is not bytes:
-            key = key_bytes(f"the key of pair {at}", key)
-        if type(value) is not bytes:
-            value = key_bytes(f"the value of pair {at}", value)
+    rest, wrap = iter(pairs), comparator.wrap
+    chunk, count = _Chunk(), 0
+    last: list[OrderedKey] = []
+    while piece := list(islice(rest, _PIECE_PAIRS)):
+        keys, values = _columns(piece, count)
         if prefix:
-            key = prefix + key
-        ordered = key if wrap is None else wrap(key)
-        if at and not last < ordered:
-            before = last if wrap is None else comparator.unwrap(last)
-            raise ValueError(
-                f"keys must ascend: that of pair {at} is {key[len(prefix) :]!r}, and the one "
-                f"before it {before[len(prefix) :]!r}"
-            )
-        last = ordered
-        chunk.append((key, value))
-        size += len(key) + len(value)
-        if size >= _CHUNK_BYTES or len(chunk) >= _CHUNK_PAIRS:
-            yield _Chunk(chunk, size)
-            chunk, size = [], 0
-    if chunk:
-        yield _Chunk(chunk, size)
+            keys = [prefix + key for key in keys]
+        ordered = [*last, *(keys if wrap is None else map(wrap, keys))]
+        if not all(map(lt, ordered, islice(ordered, 1, None))):
+            raise _disorder(ordered, count - len(last), len(prefix), comparator)
+        last = ordered[-1:]
+        chunk.keys += keys
+        chunk.values += values
+        chunk.size += sum(map(len, keys)) + sum(map(len, values))
+        count += len(piece)
+        if chunk.size >= _CHUNK_BYTES or len(chunk.keys) >= _CHUNK_PAIRS:
+            yield chunk
+            chunk = _Chunk()
+    if chunk.keys:
+        yield chunk
+
+
+def _columns(piece: list[Any], first: int) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Keys and values as bytes, of pairs of which the first has this number."""
+    if set(map(type, piece)) != {tuple} or set(map(len, piece)) != {2}:
+        piece = [_pair_of(number, pair) for number, pair in enumerate(piece, first)]
+    keys: Sequence[Any]
+    values: Sequence[Any]
+    keys, values = zip(*piece, strict=True)
+    if set(map(type, keys)) != {bytes}:
+        keys = [key_bytes(f"the key of pair {at}", key) for at, key in enumerate(keys, first)]
+    if set(map(type, values)) != {bytes}:
+        values = [key_bytes(f"the value of pair {at}", it) for at, it in enumerate(values, first)]
+    return keys, values
+
+
+def _pair_of(number: int, pair: Any) -> tuple[Any, Any]:
+    try:
+        key, value = pair
+    except (TypeError, ValueError):
+        raise TypeError(f"pair {number} is no pair of a key and a value: {pair!r:.60}") from None
+    return key, value
+
+
+def _disorder(
+    ordered: list[OrderedKey], first: int, prefix: int, comparator: Comparator
+) -> ValueError:
+    """The error that names the first key that does not come after the one before."""
+    at = next(at for at in range(1, len(ordered)) if not ordered[at - 1] < ordered[at])
+    before, key = (comparator.unwrap(each)[prefix:] for each in ordered[at - 1 : at + 1])
+    return ValueError(
+        f"keys must ascend: that of pair {first + at} is {key!r}, and the one before it {before!r}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ class Installer:
         self._pending: dict[int, int] = {}
         # The numbers in edits that may or may not have reached the manifest.
         self._in_doubt: set[int] = set()
+        self.installs = 0
+        self._tidied = 0
         self.factory = TableFactory.of(
             state.storage,
             state.directory,
@@ -99,6 +102,7 @@ class Installer:
             finally:
                 if visible is not None:  # behind the view: who looked before that sees none of it
                     state.visible = visible
+            self.installs += 1
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()
@@ -117,15 +121,24 @@ class Installer:
         with self._lock:
             if state.failure is not None:  # what is in doubt stays
                 return
+            installs = self.installs
             try:
                 files = filenames.database_files(state.storage.list(state.directory))
             except IOError as error:
                 _log.warning("obsolete files stay: %s", error)
+                self._tidied = installs
                 return
-            for name in self.obsolete(files):
-                self._remove(name)
-                if name in files[Kind.TABLE]:
-                    state.tables.drop(files[Kind.TABLE][name])
+            names = self.obsolete(files)
+        # Without the lock, since it takes long: what is obsolete is so for good.
+        for name in names:
+            self._remove(name)
+            if name in files[Kind.TABLE]:
+                state.tables.drop(files[Kind.TABLE][name])
+        self._tidied = max(self._tidied, installs)
+
+    def is_tidy(self, installs: int) -> bool:
+        """Whether what so many installs have made obsolete was removed, as far as that goes."""
+        return self._tidied >= installs
 
     def obsolete(self, files: Files) -> list[str]:
         """The names of those files that no version, no reader and no thread needs any more."""
@@ -158,4 +171,5 @@ class Installer:
         try:
             self._state.storage.remove(f"{self._state.directory}/{name}")
         except IOError as error:
-            _log.warning("an obsolete file stays: %s", error)
+            if error.errno != errno.ENOENT:  # another thread was there first
+                _log.warning("an obsolete file stays: %s", error)

@@ -222,6 +222,7 @@ class Store(State):
         # Nobody holds the version meanwhile: its files could not be removed.
         for level in levels_to_compact(self.opened_view().version, low, high):
             self.background.compact_level(ManualCompaction(level, low, high))
+        self.background.wait_until_tidy()
 
     def begin_load(self, load: Load) -> None:
         """Keep writers and compactions out until a load is over, and flush what is in memory."""
@@ -262,9 +263,10 @@ class Store(State):
             ticket = self.changed.ticket()
             self.check_writable()
             if not any(each in flushed for each in self.opened_view().memtables):
-                return
+                break
             self.background.retry_once(tried)
             ticket.wait()
+        self.background.wait_until_tidy()
 
     def check_can_wait(self, what: str) -> None:
         """Error in a reentrant call or a background thread, which may be the one waited for."""
