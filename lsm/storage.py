@@ -16,7 +16,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import attrs
 
@@ -67,8 +67,7 @@ class WritableFile(Protocol):
 
         A file with small appends is given ``Placed`` bytes, which belong at its end, or over the
         same ones: whoever was interrupted while appending does it again. A file that does not look
-        at the place is as good for everything but that. A file may have a ``descriptor``, by which
-        its owner can do the same.
+        at the place is as good for everything but that.
         """
 
     def flush(self) -> None:
@@ -86,6 +85,27 @@ class WritableFile(Protocol):
 
     def close(self) -> None:
         """Hand all bytes to the system, without sync; once closed, do nothing."""
+
+
+class DescribedFile(WritableFile, Protocol):
+    """A file of the system's, which compiled code writes to by itself.
+
+    To that of a log it does so at the place where a record belongs; to that of another file at its
+    end, as long as nothing was appended, and then says so by ``advance()``.
+    """
+
+    @property
+    def descriptor(self) -> int:
+        """The system's number for the open file; negative if there is none to write to."""
+
+    def advance(self, count: int) -> None:
+        """Take into account that so many bytes were written at the end."""
+
+
+def described(file: WritableFile) -> DescribedFile | None:
+    """The file as one of the system's, if it is one."""
+    found: Any = file
+    return found if getattr(file, "descriptor", -1) >= 0 else None
 
 
 @attrs.frozen
@@ -304,6 +324,7 @@ class _File:
         self._write: Callable[[int, Data], int] = os.write
         self._buffer = bytearray()
         self._buffer_bytes = BUFFER_BYTES
+        self.descriptor = raw.fileno() if os.name == "posix" else -1
         self._written = 0  # the file's length; after a failed append it may exceed ``size``
         self._hastened = 0
 
@@ -315,6 +336,12 @@ class _File:
         else:
             self._buffer += data
         self.size += len(data)
+
+    def advance(self, count: int) -> None:
+        assert not self._buffer, "what is in the buffer belongs before that"
+        self._written += count
+        self._hastened = self._written  # as whoever wrote them has seen to
+        self.size += count
 
     def flush(self) -> None:
         start = self._written
@@ -377,8 +404,6 @@ class _LogFile(_File):
 
     def __init__(self, raw: io.FileIO, path: str):
         super().__init__(raw, path)
-        # Where a place can be written to; what is written by it does not count in the size.
-        self.descriptor = raw.fileno() if hasattr(os, "pwrite") else -1
         self._write_at = _write_keeping_the_gil()
 
     def append(self, data: Data) -> None:

@@ -9,7 +9,7 @@ from lsm.disk import filenames
 from lsm.disk.fragments import BLOCK_BYTES, frame
 from lsm.errors import IOError
 from lsm.kernels import LogEnd
-from lsm.storage import Placed
+from lsm.storage import Placed, described
 from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class WriteLog(LogEnd):
         self.finish_previous()
         self.sync_name()
         self._is_ready = True
-        self.descriptor = getattr(self._file, "descriptor", -1)
+        file = described(self._file)
+        self.descriptor = -1 if file is None else file.descriptor
 
     def sync_name(self) -> None:
         """Make the name of the file durable; once done, do nothing."""

@@ -11,6 +11,7 @@ from lsm.disk.checksum import trailer
 from lsm.disk.footer import Footer, Handle
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
+from lsm.storage import described
 from lsm.syncing import checked_sync
 
 if TYPE_CHECKING:
@@ -54,8 +55,18 @@ class TableBody(Protocol):
     def close_block(self) -> None:
         """Finish the open block, if there is one."""
 
-    def take(self) -> tuple[bytes | memoryview, Sequence[bytes], list[tuple[int, int]]]:
-        """The finished blocks that were not taken yet, their keys, and where each ends."""
+    @property
+    def drained(self) -> int:
+        """How many bytes of finished blocks were written to the file already."""
+
+    def drain_into(self, descriptor: int) -> None:
+        """Write finished blocks to the end of this file before they are taken."""
+
+    def take(self) -> bytes | memoryview:
+        """The finished blocks that were neither taken nor drained yet."""
+
+    def take_keys(self) -> tuple[Sequence[bytes], list[tuple[int, int]]]:
+        """The keys of the blocks that were finished since, and where each ends."""
 
     def index(self) -> bytes:
         """The contents of the index block, once all blocks are finished; once only."""
@@ -120,6 +131,11 @@ class TableBuilder:
             self._filter.wants_keys,
         )
         self._offset = 0
+        self._drained = 0
+        # What this writes itself goes through the file, and comes when the body is complete.
+        self._described = described(file)
+        if self._described is not None:
+            self._body.drain_into(self._described.descriptor)
 
     @property
     def size(self) -> int:
@@ -161,7 +177,7 @@ class TableBuilder:
         """Hand the whole table to the system, which begins to write it; to be sealed."""
         body = self._body
         body.close_block()
-        self._write_blocks()
+        self._write_blocks(are_all=True)
         assert body.num_entries, "a table without entries"
         filter = self._filter.finish()
         metaindex = {METAINDEX_KEY: self._append_parts((self._properties(filter),)).encode()}
@@ -189,15 +205,18 @@ class TableBuilder:
         """Close the file as it is; the caller removes it."""
         self._file.close()
 
-    def _write_blocks(self) -> None:
+    def _write_blocks(self, are_all: bool = False) -> None:
         """Write the blocks that are finished, and hand their keys to the filter."""
-        blocks, keys, ends = self._body.take()
-        if not ends:
-            return
-        self._file.append(blocks)
-        self._offset = self._file.size
-        if self._filter.wants_keys:
-            self._filter.add_blocks(keys, ends)
+        keys, ends = self._body.take_keys()
+        if self._described is not None:
+            self._described.advance(self._body.drained - self._drained)
+            self._drained = self._body.drained
+        if are_all or self._described is None:
+            self._file.append(self._body.take())
+        if ends:
+            self._offset = ends[-1][1]
+            if self._filter.wants_keys:
+                self._filter.add_blocks(keys, ends)
 
     def _append_parts(
         self, parts: Sequence[bytes | memoryview], kind: int = compression.RAW

@@ -1,8 +1,9 @@
 /* The body of a table that is being written: its data blocks, and what leads to them.
  *
  * Entries come in order. A block that is full is closed: compressed, given its trailer, and noted for
- * the index, whose entry is written when the next key is known. Finished blocks wait to be taken,
- * and with them their user keys, one behind the other, for whoever makes a filter of them.
+ * the index, whose entry is written when the next key is known. Finished blocks are written to a file
+ * of the system's, if there is one, or wait to be taken; and with them their user keys, one behind
+ * the other, for whoever makes a filter of them.
  *
  * Compressions that are not C's are the caller's: he is given the block, and stores what he makes
  * of it.
@@ -13,11 +14,13 @@
 #include "block_builder.h"
 #include "crc32c.h"
 #include "snappy.h"
+#include "write_at.h"
 
 #define LSM_TRAILER_BYTES 5u
 #define LSM_MOST_HANDLE 20u      /* bytes of offset and size */
 #define LSM_COMPRESSED_LIMIT ((size_t)1 << 30) /* as compression.py has it */
 #define LSM_SNAPPY_GROWTH 22u
+#define LSM_DRAINED_BYTES ((size_t)1 << 18) /* so many are written at once */
 #define LSM_KEYS_TO_FILE 16u     /* bytes of keys that may go with one of the file */
 #define LSM_SEEK_VERSION (~(uint64_t)0 << 8 | 1) /* before all others that files have */
 
@@ -33,7 +36,9 @@ typedef struct lsm_finished_block {
 
 typedef struct lsm_table_body {
     lsm_block_builder block;
-    lsm_buffer finished; /* blocks with their trailers */
+    lsm_buffer finished; /* blocks with their trailers, those that are drained apart */
+    int descriptor;      /* of the file that they are drained into; negative: none */
+    uint64_t drained;    /* bytes of them */
     lsm_buffer blocks;   /* lsm_finished_block of each of them */
     lsm_buffer keys;     /* theirs, and behind them those of the open block */
     lsm_buffer key_ends; /* 0, and where each of them ends, as uint64_t */
@@ -166,6 +171,20 @@ LSM_INLINE size_t lsm_body_keys(const lsm_table_body *self) {
     return self->key_ends.size ? self->key_ends.size / sizeof(uint64_t) - 1 : 0;
 }
 
+/* Write finished blocks to the file. What it does not take waits to be taken, by a caller who then
+ * learns why it did not. */
+static void lsm_body_drain(lsm_table_body *self) {
+    const size_t size = self->finished.size;
+    const size_t taken =
+        lsm_append(self->descriptor, self->finished.bytes, size, self->drained);
+    self->drained += taken;
+    self->finished.size -= taken;
+    if (taken < size) {
+        self->descriptor = -1;
+        memmove(self->finished.bytes, self->finished.bytes + taken, self->finished.size);
+    }
+}
+
 /* Give the bytes behind `finished`, of which there are so many, their trailer: they are a block. */
 static int lsm_body_seal(lsm_table_body *self, size_t size, int compression) {
     lsm_finished_block noted;
@@ -187,6 +206,9 @@ static int lsm_body_seal(lsm_table_body *self, size_t size, int compression) {
         return LSM_ADD_NO_MEMORY;
     }
     lsm_block_builder_start(&self->block);
+    if (self->descriptor >= 0 && self->finished.size >= LSM_DRAINED_BYTES) {
+        lsm_body_drain(self);
+    }
     return LSM_ADDED;
 }
 

@@ -18,6 +18,8 @@ cdef extern from "table_body.h" nogil:
     ctypedef struct lsm_table_body:
         lsm_block_builder block
         lsm_buffer finished
+        int descriptor
+        uint64_t drained
         lsm_buffer blocks
         lsm_buffer keys
         lsm_buffer key_ends

@@ -40,6 +40,7 @@ cdef class TableBody:
         self.c.block.interval = restart_interval
         self.c.compression = kind
         self.c.has_keys = with_keys
+        self.c.descriptor = -1
 
     def __dealloc__(self):
         lsm_table_body_free(&self.c)
@@ -68,6 +69,15 @@ cdef class TableBody:
     def largest(self):
         """The internal key of the last entry of a finished block."""
         return bytes_of(self.c.largest)
+
+    def drain_into(self, int descriptor):
+        """Write finished blocks to the end of this file, many at a time, before they are taken."""
+        self.c.descriptor = descriptor
+
+    @property
+    def drained(self):
+        """How many bytes of blocks were written so."""
+        return self.c.drained
 
     def add(self, list entries not None, Py_ssize_t at, end=None):
         """Add entries from an index on, up to another one, until the open block is finished.
@@ -102,12 +112,19 @@ cdef class TableBody:
                 self.compress()
 
     def take(self):
-        """The finished blocks that were not taken yet: bytes, user keys, and the blocks' ends.
+        """The bytes of finished blocks that were neither taken nor drained yet."""
+        cdef Taken finished = Taken.__new__(Taken)
+        finished.c = self.c.finished
+        memset(&self.c.finished, 0, sizeof(self.c.finished))
+        return memoryview(finished)
+
+    def take_keys(self):
+        """The user keys of blocks that were finished since, and the blocks' ends.
 
         Of each block that is how many of these keys there are up to its end, and the offset behind
         it. There are no keys in a body without.
         """
-        cdef Taken finished = Taken.__new__(Taken), keys, key_ends
+        cdef Taken keys, key_ends
         cdef lsm_finished_block *blocks = <lsm_finished_block *>self.c.blocks.bytes
         cdef size_t number, count = self.c.blocks.size // sizeof(lsm_finished_block)
         cdef list ends = [(blocks[number].keys, blocks[number].offset) for number in range(count)]
@@ -117,10 +134,8 @@ cdef class TableBody:
             if not lsm_body_take_keys(&self.c, &keys.c, &key_ends.c):
                 raise MemoryError("there is no memory for the keys of a table")
             packed = PackedKeys(keys, offsets=memoryview(key_ends).cast("q"))
-        finished.c = self.c.finished
-        memset(&self.c.finished, 0, sizeof(self.c.finished))
         self.c.blocks.size = 0
-        return memoryview(finished), packed, ends
+        return packed, ends
 
     def index(self):
         """The contents of the index block, once all blocks are finished; once only."""

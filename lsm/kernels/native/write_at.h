@@ -1,4 +1,4 @@
-/* Writing to a place in a file, where the system has a word for it. */
+/* Writing to a file at a place, or at its end, where the system has a word for it. */
 #ifndef LSM_WRITE_AT_H
 #define LSM_WRITE_AT_H
 
@@ -6,6 +6,7 @@
 #include <stdint.h>
 #if !defined(_WIN32)
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 #endif
 
@@ -30,6 +31,32 @@ static int lsm_write_at(int descriptor, const uint8_t *bytes, size_t size, uint6
     }
     return 1;
 #endif
+}
+
+/* Hands bytes to the system, behind those that it was handed before; how many it has taken. Linux
+ * begins to write them to the device, so that a sync later waits for less. */
+static size_t lsm_append(int descriptor, const uint8_t *bytes, size_t size, uint64_t place) {
+    size_t taken = 0;
+#if defined(_WIN32)
+    (void)descriptor, (void)bytes, (void)size;
+#else
+    while (taken < size) {
+        ssize_t done = write(descriptor, bytes + taken, size - taken);
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done <= 0) {
+            break;
+        }
+        taken += (size_t)done;
+    }
+#endif
+#if defined(__linux__)
+    posix_fadvise(descriptor, (off_t)place, (off_t)taken, POSIX_FADV_DONTNEED);
+#else
+    (void)place;
+#endif
+    return taken;
 }
 
 #endif

@@ -27,9 +27,8 @@ KEYS_TO_FILE = 16
 
 _SEEK_RANK = rank_of(MAX_SEQUENCE, PUT)
 
-Taken = tuple[bytes | memoryview, Sequence[bytes], list[tuple[int, int]]]
-"""Finished blocks, their user keys, and of each block how many of these there are up to its end,
-and the offset behind it."""
+TakenKeys = tuple[Sequence[bytes], list[tuple[int, int]]]
+"""User keys, and of each block how many of them there are up to its end, and the offset behind."""
 
 
 class TableBody:
@@ -99,11 +98,24 @@ class TableBody:
         self.offset += len(stored) + TRAILER_BYTES
         self._ends.append((len(self._keys), self.offset))
 
-    def take(self) -> Taken:
-        """The finished blocks that were not taken yet."""
+    def drain_into(self, descriptor: int) -> None:
+        """Write finished blocks to the end of this file before they are taken: C does that."""
+
+    @property
+    def drained(self) -> int:
+        """How many bytes of blocks were written so."""
+        return 0
+
+    def take(self) -> bytes:
+        """The bytes of finished blocks that were neither taken nor drained yet."""
+        taken, self._finished = bytes(self._finished), bytearray()
+        return taken
+
+    def take_keys(self) -> TakenKeys:
+        """The user keys of blocks that were finished since, and the blocks' ends."""
         count = self._ends[-1][0] if self._ends else 0
-        taken = bytes(self._finished), self._keys[:count], self._ends
-        self._finished, self._keys, self._ends = bytearray(), self._keys[count:], []
+        taken = self._keys[:count], self._ends
+        self._keys, self._ends = self._keys[count:], []
         return taken
 
     def index(self) -> bytes:
