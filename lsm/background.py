@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lsm.kernels import TableFile
     from lsm.kernels.python import Memtable
     from lsm.loading import Load
+    from lsm.manual import ManualCompaction
     from lsm.picking import Plan
     from lsm.state import State
     from lsm.version import Version
@@ -38,17 +40,6 @@ _log = logging.getLogger("lsm")
 DEEPEST_FLUSH = 2
 # What a flush costs whatever its size is not to be taken for the cost of a full one.
 _LEAST_FILLED = 0.25
-
-
-@attrs.define(eq=False)
-class ManualCompaction:
-    """The requested compaction of a level between two bounds; None is no bound."""
-
-    level: int
-    low: OrderedKey | None
-    high: OrderedKey | None
-    is_running: bool = False
-    is_done: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -150,18 +141,31 @@ class Background:
         self.schedule()
         return True
 
-    def compact_level(self, manual: ManualCompaction) -> None:
-        """Return when a manual compaction is done."""
-        state = self._state
+    def compact_level(self, manual: ManualCompaction, tell: Callable[[], object]) -> None:
+        """Return when a manual compaction is done; ``tell`` is called whenever it has come further.
+
+        Whatever is raised meanwhile withdraws it.
+        """
+        state, told = self._state, -1
         tried = self.retry_once(False)
-        self._manual.append(manual)
-        while True:
-            ticket = state.changed.ticket()
-            if manual.is_done:
-                return
-            state.check_writable()
-            self.retry_once(tried)
-            ticket.wait()
+        try:
+            self._manual.append(manual)
+            while True:
+                ticket = state.changed.ticket()
+                if manual.is_done:
+                    return
+                state.check_writable()
+                self.retry_once(tried)
+                if manual.read_bytes > told:
+                    told = manual.read_bytes
+                    tell()
+                    continue  # with a ticket from after that
+                ticket.wait()
+        except BaseException:
+            manual.is_withdrawn = True
+            self._leave_queue(manual)
+            state.changed.notify_all()
+            raise
 
     def wait_until_idle(self) -> None:
         """Return when no work is due and no thread works."""
@@ -341,6 +345,8 @@ class Background:
             work.flushing.end(time.perf_counter(), done)
         work.flushes += 1
         work.flush_seconds += time.perf_counter() - start
+        work.flush_read_bytes += memtable.size
+        work.flush_written_bytes += sum(file.size for file in files)
 
     def _write(self, edit: Edit, memtable: Memtable) -> list[TableFile]:
         """Write a memtable to a table on the deepest level it may go to, and add it to an edit."""
@@ -388,7 +394,8 @@ class Background:
         state, claims = self._state, list(self._claims)
         if self._deep_flush or self._is_kept_out():
             return None
-        manual = next(iter(self._manual.copy()), None)
+        asked = (each for each in self._manual.copy() if not each.is_withdrawn)
+        manual = next(asked, None)
         if manual is not None and not manual.is_running:
             plan = picking.pick_range(version, manual.level, manual.low, manual.high, state.options)
             if plan is None or plan.claim.is_free(claims):
@@ -410,6 +417,7 @@ class Background:
                 manual.is_running = True
             if plan is not None:
                 self._claims = (*self._claims, plan.claim)
+                self._state.work.compacting = len(self._claims)
             level = LEVELS if plan is None else plan.level + 1
             return _Task(manual, plan, DeeperLevels(view.version, level))
 
@@ -419,21 +427,27 @@ class Background:
         with self._lock:
             if plan is not None:
                 self._claims = tuple(each for each in self._claims if each != plan.claim)
+                self._state.work.compacting = len(self._claims)
             if manual is None:
                 return
             manual.is_running = False
             if is_done and plan is not None:
                 manual.low = max(table.high for table in plan.upper)
+                manual.read_bytes += sum(table.size for table in plan.inputs)
             # Level 0 is done at once: tables flushed since were not asked for.
             if is_done and (plan is None or manual.level == 0):
-                self._manual.remove(manual)
+                self._leave_queue(manual)
                 manual.is_done = True
+
+    def _leave_queue(self, manual: ManualCompaction) -> None:
+        with contextlib.suppress(ValueError):  # it has left, or was withdrawn
+            self._manual.remove(manual)
 
     def _carry_out(self, task: _Task, plan: Plan, start: float) -> None:
         if task.manual is None and plan.is_move(self._state.options):
             self._move(plan)
         else:
-            self._rewrite(plan, task.deeper, start)
+            self._rewrite(task, plan, start)
 
     def _move(self, plan: Plan) -> None:
         """Move one table down as it is."""
@@ -445,14 +459,14 @@ class Background:
         with self._lock:
             self._state.work.moves += 1
 
-    def _rewrite(self, plan: Plan, deeper: DeeperLevels, start: float) -> None:
+    def _rewrite(self, task: _Task, plan: Plan, start: float) -> None:
         """Merge a plan's tables into new ones a level deeper."""
         level, work = plan.level + 1, self._state.work
         size, done = sum(table.size for table in plan.inputs), None
         if plan.level == 0:
             work.relieving.begin(start, size)
         try:
-            outputs = compaction.run(self._job(plan, deeper))
+            outputs = compaction.run(self._job(task, plan))
             edit = _edit_of(plan)
             files = self._installer.add(edit, level, outputs)
             self._installer.install(edit, files)
@@ -469,7 +483,7 @@ class Background:
             work.compactions += 1
             work.compaction_seconds += seconds
 
-    def _job(self, plan: Plan, deeper: DeeperLevels) -> Job:
+    def _job(self, task: _Task, plan: Plan) -> Job:
         state, level = self._state, plan.level + 1
         upper = [table.file for table in plan.upper]
         # Tables of level 0 overlap, so that each is a run of its own.
@@ -478,21 +492,18 @@ class Background:
             factory=self._installer.factory,
             level=level,
             runs=[*runs, [table.file for table in plan.lower]],
-            deeper=deeper,
+            deeper=task.deeper,
             grandparents=[(table.high, table.size) for table in plan.grandparents],
             overlap_limit=picking.GRANDPARENT_FACTOR * state.options.max_file_size,
             oldest_snapshot=state.oldest_snapshot(),
-            should_stop=self._is_closed,
+            should_stop=partial(self._is_given_up, task),
         )
+
+    def _is_given_up(self, task: _Task) -> bool:
+        return self._is_closed() or (task.manual is not None and task.manual.is_withdrawn)
 
     def _is_closed(self) -> bool:
         return self._state.closed_by is not None
-
-
-def levels_to_compact(version: Version, low: OrderedKey | None, high: OrderedKey | None) -> range:
-    """The levels that a compaction of a range goes through: all above the deepest it touches."""
-    touched = (level for level in range(1, LEVELS) if version.overlapping(level, low, high))
-    return range(max(touched, default=1))
 
 
 def _edit_of(plan: Plan) -> Edit:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lsm.inspection import LevelFilters
     from lsm.iterators import Iterator, RawIterator
     from lsm.lookups import Explanation
+    from lsm.manual import CompactionProgress
     from lsm.stats import Stats
     from lsm.storage import Storage
     from lsm.store import Store
@@ -153,15 +154,27 @@ class DB(Keyspace):
 
     # -- Looking after it ------------------------------------------------------------------
 
-    def compact_range(self, *, start: Buffer | None = None, stop: Buffer | None = None) -> None:
-        """Write what is in memory to tables, and merge all tables of a range, level by level."""
+    def compact_range(
+        self,
+        *,
+        start: Buffer | None = None,
+        stop: Buffer | None = None,
+        progress: Callable[[CompactionProgress], object] | None = None,
+    ) -> None:
+        """Write what is in memory to tables, and merge all tables of a range, level by level.
+
+        ``progress`` is called now and then, in this thread. What it raises ends the compaction, as
+        an interruption does: what has been merged until then stays so.
+        """
         low, high = optional_key("start", start), optional_key("stop", stop)
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress is a function, or None, not {type(progress).__name__}")
         self._store.check_open()
         wrap = self._store.comparator.wrap
         if wrap is not None:
             low = None if low is None else wrap(low)
             high = None if high is None else wrap(high)
-        self._store.compact_range(low, high)
+        self._store.compact_range(low, high, progress)
 
     def flush(self) -> None:
         """Write what is in memory to tables."""

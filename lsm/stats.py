@@ -88,9 +88,21 @@ class CacheStats:
     hits: int | None = None
 
 
+@attrs.frozen
+class Throughput:
+    """The bytes that jobs have read and written in each second of their time."""
+
+    read: float
+    written: float
+
+
 @attrs.frozen(kw_only=True)
 class Stats:
-    """The state of a database and what was counted since it was opened."""
+    """The state of a database and what was counted since it was opened.
+
+    A write was slowed where it waited at the pace of the background, and stopped where it waited
+    for room, or for a bulk load to end. Jobs that run at once have their seconds each.
+    """
 
     path: str
     kernel: str
@@ -109,8 +121,16 @@ class Stats:
     filters_failed: int
     flush_seconds: float
     compaction_seconds: float
+    flush_read_bytes: int
+    flush_written_bytes: int
+    running_flushes: int
+    running_compactions: int
     slowed_seconds: float
+    slowed_writes: int
+    longest_slowed_seconds: float
     stopped_seconds: float
+    stopped_writes: int
+    longest_stopped_seconds: float
     log_losses: tuple[str, ...]
     background_error: str | None
 
@@ -121,9 +141,25 @@ class Stats:
             return None
         return self.table_bytes_written / self.user_bytes_written
 
+    @property
+    def flush_throughput(self) -> Throughput | None:
+        """Of flushes, from memory to tables; None before the first."""
+        return _throughput(self.flush_read_bytes, self.flush_written_bytes, self.flush_seconds)
+
+    @property
+    def compaction_throughput(self) -> Throughput | None:
+        """Of compactions, from tables to tables; None before the first that wrote any anew."""
+        read = sum(level.read_bytes for level in self.levels)
+        written = sum(level.written_bytes for level in self.levels)
+        return _throughput(read, written, self.compaction_seconds)
+
     def as_dict(self) -> dict[str, Any]:
-        """All fields and the write amplification, in types that JSON has."""
-        return attrs.asdict(self) | {"write_amplification": self.write_amplification}
+        """All fields, the write amplification and both throughputs, in types that JSON has."""
+        derived: dict[str, Any] = {"write_amplification": self.write_amplification}
+        for name in ("flush_throughput", "compaction_throughput"):
+            throughput = getattr(self, name)
+            derived[name] = None if throughput is None else attrs.asdict(throughput)
+        return attrs.asdict(self) | derived
 
     def __str__(self) -> str:
         tables = sum(level.tables for level in self.levels)
@@ -137,9 +173,15 @@ class Stats:
             + ("" if amplification is None else f" ({amplification:.2f} x)")
         )
         lines.append(
-            f"{self.flushes} flushes in {self.flush_seconds:.1f} s, {self.compactions} compactions "
-            f"in {self.compaction_seconds:.1f} s, {self.moves} moves; writers slowed "
-            f"{self.slowed_seconds:.1f} s, stopped {self.stopped_seconds:.1f} s"
+            f"{self.flushes} flushes in {self.flush_seconds:.1f} s{_rates(self.flush_throughput)}, "
+            f"{self.compactions} compactions in {self.compaction_seconds:.1f} s"
+            f"{_rates(self.compaction_throughput)}, {self.moves} moves; "
+            f"{self.running_flushes + self.running_compactions} jobs are running"
+        )
+        lines.append(
+            f"{self.slowed_writes} writes slowed for {self.slowed_seconds:.1f} s, the longest for "
+            f"{self.longest_slowed_seconds:.3f} s; {self.stopped_writes} stopped for "
+            f"{self.stopped_seconds:.1f} s, the longest for {self.longest_stopped_seconds:.3f} s"
         )
         for name in ("block_cache", "filter_cache", "table_cache"):
             lines.append(_cache_line(name.replace("_", " "), getattr(self, name)))
@@ -174,6 +216,16 @@ def _cache_line(name: str, cache: CacheStats) -> str:
         f"{name}: {_size(cache.bytes)} of {_size(cache.limit)}, {cache.items} items, {hits}"
         f"{cache.misses} misses, {cache.evictions} evictions"
     )
+
+
+def _throughput(read: int, written: int, seconds: float) -> Throughput | None:
+    return Throughput(read / seconds, written / seconds) if seconds else None
+
+
+def _rates(throughput: Throughput | None) -> str:
+    if throughput is None:
+        return ""
+    return f" (read {_size(throughput.read)}/s, written {_size(throughput.written)}/s)"
 
 
 def _rate(rate: float | None) -> str:

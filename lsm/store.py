@@ -14,13 +14,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lsm import compaction, recovery
-from lsm.background import Background, ManualCompaction, levels_to_compact
+from lsm.background import Background
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of
 from lsm.errors import Error
 from lsm.installing import Installer
 from lsm.kernels import TableFile
 from lsm.locks import renew_locks
+from lsm.manual import (
+    CompactionProgress,
+    ManualCompaction,
+    bytes_to_read,
+    levels_to_compact,
+)
 from lsm.reentrancy import is_reentrant
 from lsm.starter import STARTER, is_background
 from lsm.state import CLOSED, State
@@ -215,14 +221,42 @@ class Store(State):
         self.check_writable()
         self._flush(lambda: self.opened_view().memtables[1:])
 
-    def compact_range(self, low: OrderedKey | None, high: OrderedKey | None) -> None:
+    def compact_range(
+        self,
+        low: OrderedKey | None,
+        high: OrderedKey | None,
+        progress: Callable[[CompactionProgress], object] | None = None,
+    ) -> None:
         """Flush, and compact all tables with keys between two bounds level by level."""
         self.check_can_wait("compact_range()")
         self._flush(self.writer.switch)
         # Nobody holds the version meanwhile: its files could not be removed.
-        for level in levels_to_compact(self.opened_view().version, low, high):
-            self.background.compact_level(ManualCompaction(level, low, high))
+        levels, read = len(levels_to_compact(self.opened_view().version, low, high)), 0
+
+        def tell() -> None:
+            if progress is not None:
+                done = read + manual.read_bytes
+                left = bytes_to_read(self.opened_view().version, manual, levels)
+                progress(
+                    CompactionProgress(
+                        level=manual.level,
+                        levels=levels,
+                        read_bytes=done,
+                        total_bytes=done + left,
+                    )
+                )
+
+        for level in range(levels):
+            manual = ManualCompaction(level, low, high)
+            self.background.compact_level(manual, tell)
+            read += manual.read_bytes
         self.background.wait_until_tidy()
+        if progress is not None:
+            progress(
+                CompactionProgress(
+                    level=levels - 1, levels=levels, read_bytes=read, total_bytes=read
+                )
+            )
 
     def begin_load(self, load: Load) -> None:
         """Keep writers and compactions out until a load is over, and flush what is in memory."""

@@ -64,13 +64,17 @@ class Drain:
 class Work:
     """Counts and times since opening; one thread at a time adds to each.
 
-    ``flushing`` counts in write buffers, ``relieving`` is the compaction of level 0, in bytes.
+    ``flushing`` counts in write buffers, ``relieving`` is the compaction of level 0, in bytes;
+    ``compacting`` is how many compactions are under way.
     """
 
     flushes: int = 0
     compactions: int = 0
     moves: int = 0
+    compacting: int = 0
     flush_seconds: float = 0.0
+    flush_read_bytes: int = 0
+    flush_written_bytes: int = 0
     compaction_seconds: float = 0.0
     slowed: Stalls = attrs.field(factory=Stalls)
     stopped: Stalls = attrs.field(factory=Stalls)

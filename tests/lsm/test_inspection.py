@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import lsm
@@ -150,7 +152,19 @@ def test_statistics_are_shown_and_are_data(db: lsm.DB) -> None:
     assert found.memtable_bytes == 0
     assert found.table_bytes_written >= sum(level.bytes for level in found.levels) > 0
     assert found.as_dict()["write_amplification"] == found.write_amplification
+    assert memory.flush_throughput is None
+    assert memory.as_dict()["flush_throughput"] is None
+    assert found.flush_throughput is not None
+    assert found.flush_throughput.read == memory.memtable_bytes / found.flush_seconds
+    assert found.flush_throughput.written == found.table_bytes_written / found.flush_seconds
+    assert found.as_dict()["flush_throughput"] == attrs.asdict(found.flush_throughput)
+    assert (found.compaction_throughput is None) == (found.compactions == 0)
+    assert (found.running_flushes, found.running_compactions) == (0, 0)
+    assert (found.slowed_writes, found.stopped_writes) == (0, 0)
+    assert json.loads(json.dumps(found.as_dict()))["longest_stopped_seconds"] == 0
     text = str(found)
+    assert "0 jobs are running" in text
+    assert "0 writes slowed for 0.0 s, the longest for 0.000 s; 0 stopped" in text
     assert text.splitlines()[0] == f"db: 1 tables, {lsm.KERNEL} kernel"
     assert "1 flushes in" in text
     assert "filter cache: " in text

@@ -586,7 +586,8 @@ def test_writers_slow_down_and_stop_at_level_0_and_go_on(tmp_path: Path) -> None
 
     configuration = Configuration.of(
         policies.NoFilterPolicy(),
-        write_buffer_size=100,
+        write_buffer_size=1 << 15,
+        compression="none",
         level0_compact_files=2,
         level0_slow_files=3,
         level0_stop_files=4,
@@ -595,27 +596,38 @@ def test_writers_slow_down_and_stop_at_level_0_and_go_on(tmp_path: Path) -> None
         tmp_path / "db", tmp_path, create_if_missing=True, storage=Hooked(hold)
     ) as db:
         written: list[int] = []
+        db._store.work.relieving.speed.measure(1, 1000.0)  # so that it is known to be slow
 
         def write() -> None:
-            for number in range(60):
-                db.put(b"%d" % (number % 2), b"%02d" % number * 20)
+            for number in range(80):
+                db.put(b"%d" % (number % 2), b"%03d" % number * 1500)
                 written.append(number)
+
+        def is_stopped() -> bool:
+            view = db._store.view
+            assert view is not None
+            return files(db) == 4 and not view.memtables[0].has_room()
 
         with Crew() as crew:
             writer = crew.start(write)
             gate.wait()
-            until(lambda: is_in(writer, "_make_room") and files(db) == 4)
+            until(lambda: is_stopped() and is_in(writer, "_make_room"))
             stopped_at = len(written)
             for _ in range(200):
                 assert files(db) <= 4
-            assert len(written) == stopped_at < 60
-            assert db.get(b"0") in [b"%02d" % number * 20 for number in written]
+            assert len(written) == stopped_at < 80
+            assert db.get(b"0") in [b"%03d" % number * 1500 for number in written]
             gate.open()
         db.wait_until_idle()
         found = db.stats()
         assert found.slowed_seconds > 0
         assert found.stopped_seconds > 0
-        assert dict(db) == {b"0": b"58" * 20, b"1": b"59" * 20}
+        assert 0 < found.longest_slowed_seconds <= found.slowed_seconds
+        assert 0 < found.longest_stopped_seconds <= found.stopped_seconds
+        assert min(found.slowed_writes, found.stopped_writes) > 0
+        assert found.compaction_throughput is not None
+        assert found.compaction_throughput.read > found.compaction_throughput.written > 0
+        assert dict(db) == {b"0": b"%03d" % 78 * 1500, b"1": b"%03d" % 79 * 1500}
 
 
 def files(db: lsm.DB) -> int:

@@ -1,0 +1,66 @@
+"""Compactions that somebody asks for: which levels they go through, and how far they have come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from lsm.options import LEVELS
+
+if TYPE_CHECKING:
+    from lsm.comparator import OrderedKey
+    from lsm.version import Version
+
+
+@attrs.define(eq=False)
+class ManualCompaction:
+    """The requested compaction of a level between two bounds; None is no bound.
+
+    ``read_bytes`` is what it has read up to now. Once it is withdrawn, nobody goes on with it.
+    """
+
+    level: int
+    low: OrderedKey | None
+    high: OrderedKey | None
+    is_running: bool = False
+    is_done: bool = False
+    is_withdrawn: bool = False
+    read_bytes: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class CompactionProgress:
+    """How far ``compact_range()`` has come: the level that it merges into the next, of so many.
+
+    ``read_bytes`` is the size of the tables that it has merged, ``total_bytes`` what that will be
+    in the end, as far as one can tell now: less, where much is deleted or overwritten.
+    """
+
+    level: int
+    levels: int
+    read_bytes: int
+    total_bytes: int
+
+
+def levels_to_compact(version: Version, low: OrderedKey | None, high: OrderedKey | None) -> range:
+    """The levels that a compaction of a range goes through: all above the deepest it touches."""
+    touched = (level for level in range(1, LEVELS) if version.overlapping(level, low, high))
+    return range(max(touched, default=1))
+
+
+def bytes_to_read(version: Version, manual: ManualCompaction, levels: int) -> int:
+    """What is left to be read if nothing is dropped, by a compaction through so many levels.
+
+    Each merges what it has taken along with the level below.
+    """
+    total = 0
+    along = _bytes(version, manual.level, manual.low, manual.high)
+    for level in range(manual.level, levels):
+        along += _bytes(version, level + 1, manual.low, manual.high)
+        total += along
+    return total
+
+
+def _bytes(version: Version, level: int, low: OrderedKey | None, high: OrderedKey | None) -> int:
+    return sum(table.size for table in version.overlapping(level, low, high))
