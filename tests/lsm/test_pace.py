@@ -55,7 +55,7 @@ def test_nobody_need_ask_before_there_is_a_pace(rng: random.Random) -> None:
         behind = backlog(rng.random(), rng.randrange(2), rng.randrange(SLOW - 1))
         if behind.rate(slow, slow) == math.inf:
             end = behind.filled + behind.allowed(math.inf)
-            until = backlog(end - 1e-6, behind.flushing, behind.level0)
+            until = backlog(max(behind.filled, end - 0.0101), behind.flushing, behind.level0)
             assert until.rate(slow, slow) == math.inf
             beyond = backlog(end + 0.02, behind.flushing, behind.level0)
             assert end >= 1 or beyond.rate(slow, slow) < math.inf
