@@ -226,6 +226,7 @@ class Background:
 
     def _work(self, kind: _Kind) -> None:
         installer, retries = self._installer, self._state.retries
+        self._state.begin_work()
         try:
             kind.work()
             self._state.changed.notify_all()  # before what takes long, and nobody waits for
@@ -239,6 +240,8 @@ class Background:
                 _log.error("%s: is tried again: %s", self._state.directory, cause(error))
             elif not isinstance(error, StoppedError):
                 self._state.fail(error)
+        finally:
+            self._state.end_work()
         self.schedule(besides=kind)
         self._state.changed.notify_all()
 

@@ -17,6 +17,7 @@ from lsm.kernels.native.lone_commit cimport commit_alone
 from lsm.kernels.native.operations cimport (
     LSM_BATCH_HEADER, LSM_DELETE, LSM_PUT, lsm_operation_bound, lsm_operation_write
 )
+from lsm.kernels.native.readable cimport give_way
 from lsm.kernels.python.batch import too_long
 
 cdef enum:
@@ -109,6 +110,7 @@ cdef class Batch:
 
     def commit_alone(self):
         """Write all operations at once, if nothing is in the way; whether that was so."""
+        give_way(self._store)
         return self.record != NULL and commit_alone(
             self._store, self.record, self.size, self.operations, self.payload_bytes
         )

@@ -11,6 +11,7 @@ from lsm.kernels.native.lone_commit cimport commit_alone
 from lsm.kernels.native.operations cimport (
     LSM_BATCH_HEADER, lsm_operation, lsm_operation_bound, lsm_operation_write
 )
+from lsm.kernels.native.readable cimport give_way
 from lsm.kernels.native.reader cimport Reader
 
 cdef enum:
@@ -54,6 +55,7 @@ cdef int write(Keyspace self, bytes key, bytes value, object sync) except -1:
     cdef uint8_t *end
     cdef uint64_t payload
     cdef Batch batch
+    give_way(self._store)
     if self.prefix is not None:
         key = self.prefix + key
     operation_of(key, value, &operation)

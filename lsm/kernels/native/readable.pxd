@@ -15,4 +15,13 @@ cdef class Readable:
     cdef public uint64_t unhindered_size
     cdef public uint64_t user_bytes
     cdef public uint64_t log_bytes
+    cdef int working          # threads in the background
+    cdef uint64_t turn        # the moment of the last turn that was given to one of them
     cdef uint64_t version
+
+    cdef int take_turns(self) except -1
+
+
+cdef inline int give_way(Readable store) except -1:
+    """Let a background thread have its turn, if there is one and it is time."""
+    return store.take_turns() if store.working else 0

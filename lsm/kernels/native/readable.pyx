@@ -3,6 +3,14 @@
 from lsm.kernels.native.version cimport rank_of, version_of
 
 
+cdef extern from "turns.h" nogil:
+    enum:
+        LSM_TURN_NANOSECONDS
+
+    uint64_t lsm_moment()
+    void lsm_stand_aside()
+
+
 cdef class Readable:
     """A view, the rank of the newest versions that readers see, and the tables' cache.
 
@@ -26,3 +34,20 @@ cdef class Readable:
         if not version_of(rank, &version):
             raise ValueError(f"{rank} is not the rank of any version")
         self.version = version
+
+    def begin_work(self):
+        """Have those who read and write let a background thread have its turn from time to time."""
+        self.working += 1
+
+    def end_work(self):
+        """Count a background thread that has ended what it did."""
+        self.working -= 1
+
+    cdef int take_turns(self) except -1:
+        cdef uint64_t now = lsm_moment()
+        if now - self.turn < LSM_TURN_NANOSECONDS:
+            return 0
+        with nogil:
+            lsm_stand_aside()
+        self.turn = lsm_moment()
+        return 0

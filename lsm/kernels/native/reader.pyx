@@ -13,7 +13,7 @@ from lsm.kernels.native.iterator cimport Iterator, new_iterator
 from lsm.kernels.native.lookup cimport lookup
 from lsm.kernels.native.lookup_group cimport GROUP, lookup_group
 from lsm.kernels.native.merge cimport Source, new_source
-from lsm.kernels.native.readable cimport Readable
+from lsm.kernels.native.readable cimport Readable, give_way
 from lsm.kernels.native.version cimport rank_of, version_of
 from lsm.kernels.native.view cimport View
 
@@ -66,6 +66,7 @@ cdef class Reader:
     def get_many(self, keys, default=None):
         """The values of many keys as of one moment, in order; the default for those without."""
         cdef Readable store = opened(self)
+        give_way(store)
         view = view_of(self, store)
         cdef uint64_t version = self.version if self.is_fixed else store.version
         cdef list values = [], group = []
@@ -150,6 +151,7 @@ cdef inline bint flagged(str name, value) except -1:
 cdef object value_of_key(Reader self, bytes key, bint fill_cache):
     """The value of a key, or None."""
     cdef Readable store = opened(self)
+    give_way(store)
     # The view before the version: what a compaction drops may be visible to an older one only.
     view = view_of(self, store)
     if self.prefix is not None:

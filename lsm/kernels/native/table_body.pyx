@@ -105,8 +105,7 @@ cdef class TableBody:
         """Finish the open block, if there is one."""
         cdef int refused
         if lsm_body_is_open(&self.c):
-            with nogil:
-                refused = lsm_body_close(&self.c)
+            refused = lsm_body_close(&self.c)
             refuse(refused)
             if refused == LSM_BODY_COMPRESS:
                 self.compress()

@@ -32,3 +32,12 @@ class Readable:
     unhindered_size: int
     user_bytes: int
     log_bytes: int
+
+    def begin_work(self) -> None:
+        """Have those who read and write let a background thread have its turn from time to time.
+
+        Between two instructions of Python they do so anyway, if seldom.
+        """
+
+    def end_work(self) -> None:
+        """Count a background thread that has ended what it did."""
