@@ -19,7 +19,10 @@ class LevelWork:
 
 @attrs.define
 class Stalls:
-    """How often writers had to wait, for how long, and the longest time that one did."""
+    """How often writers had to wait, for how long, and the longest time that one did.
+
+    They count without a lock, so that under a free-threaded interpreter a few may go missing.
+    """
 
     count: int = 0
     seconds: float = 0.0

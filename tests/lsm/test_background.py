@@ -121,26 +121,23 @@ def test_a_manual_compaction_waits_for_what_touches_it_and_for_nothing_else(
     tmp_path: Path,
 ) -> None:
     expected = made(tmp_path / "db")
-    held = threading.Event()
-    opened = threading.Event()
-    first = threading.Lock()
-
-    def hold() -> None:
-        """Hold the first compaction, which is that of the first range."""
-        if first.acquire(blocking=False):
-            held.set()
-            assert opened.wait(PATIENCE)
-
-    with lsm.DB(tmp_path / "db", storage=Hooked(at_create(hold)), **FULL) as db:
-        assert held.wait(PATIENCE)
+    with lsm.DB(tmp_path / "db", read_only=True, **STILL) as db:
+        view = db._store.view
+        assert view is not None
+        first = view.version.levels[1][0].number
+        del view
+    gate = Gate("map", f"{first:06}.ldb")
+    with lsm.DB(tmp_path / "db", storage=Hooked(only_compactions(gate)), **FULL) as db:
+        gate.wait()
         with Crew() as crew:
             crew.start(lambda: db.compact_range(start=b"m", stop=b"n"))
             crew.join()
             waiting = crew.start(lambda: db.compact_range(start=b"a", stop=b"b"))
             until(lambda: is_in(waiting, "compact_level"))
-            assert db.stats().levels[1].tables >= 1
-            opened.set()
+            until(lambda: db.stats().levels[1].tables == 1)
+            gate.open()
         db.wait_until_idle()
+        assert db.stats().levels[1].tables == 0
         assert dict(db) == expected
 
 
