@@ -74,11 +74,11 @@ def sustained() -> Iterator[Case]:
 
 def crowded() -> Iterator[Case]:
     """Several writers beside as many readers."""
-    of = partial(Case, CROWDED, unit="us", engines=ONE_OF_OURS, target="crowd")
+    of = partial(Case, CROWDED, unit="us", engines=ONE_OF_OURS)
     who = f"{THREADS} writers and {THREADS} readers"
     yield of(
         f"an operation, {who}", measure=partial(_crowd, count=lambda done: done.puts + done.gets),
-        seconds=lambda scale: 9 * scale.disturbances * (scale.crowd_seconds + 0.04),
+        target="crowd", seconds=lambda scale: 9 * scale.disturbances * (scale.crowd_seconds + 0.04),
     )  # fmt: skip
     yield of(f"a put, {who}", measure=partial(_crowd, count=lambda done: done.puts))
     yield of(f"a get, {who}", measure=partial(_crowd, count=lambda done: done.gets))
