@@ -18,6 +18,8 @@ class ManifestHistory:
     last_sequence: int = 0
     log_number: int | None = None
     previous_log_number: int | None = None
+    is_whole: bool = False
+    """Whether all of it was read."""
 
     def add(self, edit: Edit) -> None:
         """Take in the edit of the next record."""
@@ -41,6 +43,10 @@ class ManifestHistory:
             if all(each in whole or each in superseded for each in self.replaced_by[number]):
                 superseded.add(number)
         return superseded
+
+    def has_never_had(self, number: int) -> bool:
+        """Whether it is known that this table was never part of the database."""
+        return self.is_whole and number not in self.live and number not in self.replaced_by
 
     def is_flushed(self, log: int, whole: set[int]) -> bool:
         """Whether all entries of this log are in tables, and these are whole."""

@@ -10,9 +10,10 @@ class Report:
     """What became of a database's files, and what could not be read.
 
     Tables are ``kept`` as they are, ``rewritten`` with what could be read or merged with others,
-    left out because others have ``replaced`` them, or ``lost`` with all they had. ``set_aside`` are
-    the names of the files that moved into ``lost/``, ``unreadable`` the paths of the tables of
-    which not all could be read, as they are named from now on, and of those of earlier repairs.
+    left out because others have ``replaced`` them or the bulk load that wrote them did not end, or
+    ``lost`` with all they had. ``set_aside`` are the names of the files that moved into ``lost/``,
+    ``unreadable`` the paths of the tables of which not all could be read, as they are named from
+    now on, and of those of earlier repairs.
     """
 
     tables_kept: int

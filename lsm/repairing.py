@@ -190,6 +190,7 @@ class Repair:
                 edit = Edit.decode(record, LEVELS)
                 check_comparator(path, self._comparator, edit.comparator)
                 history.add(edit)
+            history.is_whole = not reader.losses
             if reader.losses:
                 self._log.warning("%s: read up to byte %d only", path, reader.valid_end)
         except CorruptionError as error:
@@ -221,6 +222,11 @@ class Repair:
         for table in scanned:
             if table.number in superseded:
                 self._log.info("%s: left out: others have replaced it", self._path(table.name))
+                self._replaced += 1
+                self._set_aside.append(table.name)
+            elif table.is_of_load and self._history.has_never_had(table.number):
+                path = self._path(table.name)
+                self._log.info("%s: left out: it is of a bulk load that did not end", path)
                 self._replaced += 1
                 self._set_aside.append(table.name)
             elif table.defects or not table.is_whole:

@@ -47,6 +47,8 @@ class ScannedTable:
     last_sequence: int = 0
     losses: list[str] = attrs.field(factory=list)
     defects: list[str] = attrs.field(factory=list)
+    is_of_load: bool = False
+    """Whether a bulk load has written it, as far as that can be read."""
 
     @property
     def is_whole(self) -> bool:
@@ -64,6 +66,7 @@ class ScannedTable:
             newest = sequence_of(min(rank for _, rank, _ in entries))
             self.last_sequence = max(self.last_sequence, newest)
         self.losses, self.defects = scan.losses, scan.defects
+        self.is_of_load = scan.is_of_load
 
 
 class TableScan:
@@ -80,6 +83,7 @@ class TableScan:
         self._before: Position | None = None
         self.losses: list[str] = []
         self.defects: list[str] = []
+        self.is_of_load = False
 
     def blocks(self) -> Iterator[list[Entry]]:
         """The entries that can be read, in ascending order, in pieces of blocks."""
@@ -91,7 +95,7 @@ class TableScan:
             return
         yield from self._blocks_by_index(table)
         try:
-            _check_meta_blocks(table.reader)
+            self.is_of_load = _check_meta_blocks(table.reader)
         except CorruptionError as error:
             self.defects.append(reason_of(error))
 
@@ -155,14 +159,18 @@ class TableScan:
         return reason if reason.startswith(self._path) else f"{self._path}: {what}: {reason}"
 
 
-def _check_meta_blocks(table: TableReader) -> None:
-    """CorruptionError unless every block that the metaindex names can be read."""
+def _check_meta_blocks(table: TableReader) -> bool:
+    """Whether a bulk load has written the table.
+
+    CorruptionError unless every block that the metaindex names can be read.
+    """
     if table.metaindex_damage is not None:
         raise table.metaindex_damage
     for key, value in table.metaindex.items():
         table.read(Handle.decode(value, "a handle"), f"block {key.decode('utf-8', 'replace')!r}")
-    table.properties()
+    properties = table.properties()
     loaded_filter.load(table, paranoid=True)
+    return properties is not None and properties.reason == "bulk"
 
 
 def _end_of_block(data: bytes, start: int) -> int | None:

@@ -33,6 +33,8 @@ class Properties:
     """Canonical JSON."""
     filter_state: str
     """``built``, ``none``, ``declined`` or ``failed``."""
+    reason: str = ""
+    """``bulk`` if only a manifest tells whether its entries count: no log has ever had them."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -49,6 +51,7 @@ class Properties:
             sorted(
                 (_key(name), varint(value) if isinstance(value, int) else value.encode())
                 for name, value in attrs.asdict(self).items()
+                if value != "" or name != "reason"
             )
         )
 
@@ -59,6 +62,8 @@ class Properties:
         values: dict[str, Any] = {}
         for field in attrs.fields(cls):
             raw = found.get(_key(field.name))
+            if raw is None and field.default is not attrs.NOTHING:
+                continue
             if raw is None:
                 raise CorruptionError(f"a table's properties lack {_key(field.name).decode()}")
             values[field.name] = _value(field.name, raw)

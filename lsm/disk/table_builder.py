@@ -238,4 +238,5 @@ class TableBuilder:
             filter_policy=identity.name,
             filter_params=identity.params,
             filter_state=filter.state,
+            reason="bulk" if self._filter_plan.reason == "bulk" else "",
         ).encode()

@@ -1,13 +1,14 @@
 """Write the golden files of the engine: ``python -m tests.golden.write engine``.
 
 ``engine/database`` is a database with a table on each of four levels, whose filters are of all
-forms, and with a log. Beside it is a table that LevelDB 1.22 cannot read.
+forms, and with a log. Beside it are a table that LevelDB 1.22 cannot read, and one of a bulk load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 from unittest import mock
 
 import attrs
@@ -44,6 +45,7 @@ class GoldenTable:
     layout: str
     compression: int
     versions: Versions
+    reason: Literal["flush", "compaction", "bulk"] = "compaction"
 
     @property
     def entries(self) -> list[Entry]:
@@ -76,8 +78,19 @@ TABLES = [
     GoldenTable("database/000003.ldb", 3, "classic", "table", SNAPPY, some_versions(1, 60, 1)),
     GoldenTable("database/000004.ldb", 2, "blocked", "table", RAW, some_versions(201, 40, 2)),
     GoldenTable("database/000005.ldb", 1, "leveldb", "block", RAW, some_versions(401, 80, 3)),
-    GoldenTable("database/000006.ldb", 0, "rocksdb", "table", RAW, some_versions(601, 30, 5)),
+    GoldenTable(
+        "database/000006.ldb", 0, "rocksdb", "table", RAW, some_versions(601, 30, 5), "flush"
+    ),
     GoldenTable("zstd.ldb", 4, "binary-fuse", "table", ZSTD, some_versions(801, 60, 1)),
+    GoldenTable(
+        "bulk.ldb",
+        6,
+        "blocked",
+        "table",
+        SNAPPY,
+        {b"%03d" % n: [(7, b"v")] for n in range(99)},
+        "bulk",
+    ),
 ]
 LAST_SEQUENCE = 999
 LOG: list[list[tuple[bytes, bytes | None]]] = [
@@ -143,7 +156,7 @@ def write_table(path: Path, table: GoldenTable) -> WrittenTable:
         level=table.level,
         policy=policies.create(table.policy).with_seed(SEED),
         layout=table.layout,
-        reason="compaction" if table.level else "flush",
+        reason=table.reason,
         none_below=lambda first, last: False,
     )
     form = TableFormat(

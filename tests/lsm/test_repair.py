@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -447,6 +448,52 @@ def test_a_table_that_others_have_replaced_brings_nothing_back(path: Path) -> No
     with lsm.DB(path) as db:
         assert [key for key, _ in db] == [name_of(number) for number in range(1, 100, 2)]
     assert all((path / LOST / file.name).exists() for file in leftover)
+
+
+def loaded(path: Path) -> tuple[Model, Model, Path]:
+    """What a database held before a bulk load and after it; and itself, as it was before.
+
+    The tables of the load, which no manifest there names, are there, too.
+    """
+    before = {name_of(number): b"before" for number in range(0, 300, 2)}
+    load = {name_of(number): b"load %d" % number for number in range(0, 300, 3)}
+    with lsm.DB(path, create_if_missing=True, max_file_size=1024, block_size=64) as db:
+        for key, value in before.items():
+            db.put(key, value)
+        db.flush()
+        db.close()
+        killed = Path(shutil.copytree(path, f"{path}-killed"))
+    with lsm.DB(path) as db:
+        assert lsm.bulk.load(db, load.items()).tables > 1
+    for table in {each.name for each in tables(path)} - {each.name for each in tables(killed)}:
+        shutil.copy(path / table, killed)
+    return before, before | load, killed
+
+
+def test_a_load_that_did_not_end_is_left_out_whole(path: Path) -> None:
+    before, _, killed = loaded(path)
+    report = repair(killed)
+    assert report.tables_replaced > 1
+    assert report.losses == ()
+    check(killed, before)
+
+
+def test_a_load_that_ended_is_kept(path: Path) -> None:
+    _, after, _ = loaded(path)
+    assert repair(path).tables_replaced == 0
+    check(path, after)
+
+
+@pytest.mark.parametrize("manifest", ["gone", "damaged"])
+def test_a_load_is_kept_where_nobody_knows_whether_it_ended(path: Path, manifest: str) -> None:
+    _, after, killed = loaded(path)
+    if manifest == "gone":
+        forget(killed, Kind.MANIFEST, Kind.CURRENT)
+    else:
+        [file] = killed.glob("MANIFEST-*")
+        spoil(file, file.stat().st_size - 1)
+    repair(killed)
+    check(killed, after)
 
 
 def test_no_interruption_brings_back_what_others_have_replaced(path: Path) -> None:
