@@ -26,7 +26,7 @@ cdef extern from "fragments.h" nogil:
 
 
 cdef extern from "write_at.h" nogil:
-    bint lsm_write_at(int descriptor, const uint8_t *bytes, size_t size, uint64_t place)
+    size_t lsm_write_at(int descriptor, const uint8_t *bytes, size_t size, uint64_t place)
 
 
 cdef enum:
@@ -86,7 +86,11 @@ cdef bint commit_alone(
 
 
 cdef size_t log_record(LogEnd log, const uint8_t *record, size_t size) noexcept:
-    """Write a record at the end of a log; how many bytes that are, or 0 if it did not succeed."""
+    """Write a record at the end of a log; how many bytes that are, or 0 if it did not succeed.
+
+    Where the system has taken a part of it the log is torn: whoever writes it again may be kept
+    from it, and something shorter would leave the rest behind itself.
+    """
     cdef uint8_t few[FEW_BYTES]
     cdef uint8_t *framed = few
     cdef size_t bound = lsm_framed_bound(size)
@@ -95,7 +99,9 @@ cdef size_t log_record(LogEnd log, const uint8_t *record, size_t size) noexcept:
         if framed == NULL:
             return 0
     cdef size_t length = lsm_frame(framed, record, size, log.end)
-    if not lsm_write_at(log.descriptor, framed, length, log.end):
+    cdef size_t taken = lsm_write_at(log.descriptor, framed, length, log.end)
+    if taken < length:
+        log.is_torn = taken > 0
         length = 0
     if framed != few:
         free(framed)

@@ -10,27 +10,24 @@
 #include <unistd.h>
 #endif
 
-/* 1: all bytes were handed to the system; 0: it did not take them all. Doing it again changes
- * nothing of what it took. */
-static int lsm_write_at(int descriptor, const uint8_t *bytes, size_t size, uint64_t place) {
+/* Hands bytes to the system for this place in a file; how many it has taken, all if it can. */
+static size_t lsm_write_at(int descriptor, const uint8_t *bytes, size_t size, uint64_t place) {
+    size_t taken = 0;
 #if defined(_WIN32)
     (void)descriptor, (void)bytes, (void)size, (void)place;
-    return 0;
 #else
-    while (size > 0) {
-        ssize_t done = pwrite(descriptor, bytes, size, (off_t)place);
+    while (taken < size) {
+        ssize_t done = pwrite(descriptor, bytes + taken, size - taken, (off_t)(place + taken));
         if (done < 0 && errno == EINTR) {
             continue;
         }
         if (done <= 0) {
-            return 0;
+            break;
         }
-        bytes += done;
-        place += (uint64_t)done;
-        size -= (size_t)done;
+        taken += (size_t)done;
     }
-    return 1;
 #endif
+    return taken;
 }
 
 /* Hands bytes to the system, behind those that it was handed before; how many it has taken. Linux
