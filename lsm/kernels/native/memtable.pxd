@@ -70,6 +70,8 @@ cdef extern from "memtable.h" nogil:
         lsm_memtable *self, lsm_arena *arena, const lsm_node *first, size_t count, size_t size
     )
     size_t lsm_memtable_memory(const lsm_memtable *self)
+    const double LSM_MEMORY_SHARE
+    bint lsm_memtable_is_full(const lsm_memtable *self, size_t capacity)
     void lsm_memtable_link(lsm_memtable *self, lsm_node *first, size_t count)
     void lsm_memtable_copy_added(const lsm_memtable *self, lsm_node **nodes)
     void lsm_memtable_forget_added(lsm_memtable *self)

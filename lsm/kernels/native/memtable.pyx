@@ -31,10 +31,6 @@ cdef enum:
     # What LevelDB's arena takes for an entry besides its key and value: version, lengths, skip list.
     ENTRY_BYTES = 32
 
-# How much memory a memtable may take for each byte of its capacity: what finds an entry doubles
-# its room at times, and then it is half as much again.
-cdef double MEMORY_SHARE = 1.25
-
 cdef uint64_t MAX_SEQUENCE = (<uint64_t>1 << 56) - 1
 
 
@@ -165,14 +161,11 @@ cdef class Memtable:
     def filled(self):
         """The share of what it may take that is taken; more than 1 when it is full."""
         cdef double size = <double>self.size
-        cdef double held = <double>lsm_memtable_memory(&self.c) / MEMORY_SHARE
+        cdef double held = <double>lsm_memtable_memory(&self.c) / LSM_MEMORY_SHARE
         return max(size, held) / <double>max(self.capacity, <size_t>1)
 
     cdef bint is_full(self) noexcept:
-        return (
-            self.size > self.capacity
-            or lsm_memtable_memory(&self.c) > MEMORY_SHARE * self.capacity
-        )
+        return self.size > self.capacity or lsm_memtable_is_full(&self.c, self.capacity)
 
     def ends_with(self, Prepared prepared not None):
         """Whether these prepared entries are the ones that were added last."""

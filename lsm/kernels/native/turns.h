@@ -12,8 +12,10 @@
 #include <time.h>
 #endif
 
-#define LSM_TURN_NANOSECONDS 2000000u /* so long a thread goes on: fewer than one lookup in a thousand waits */
-#define LSM_ASIDE_NANOSECONDS 40000u  /* what another one takes to wake up */
+/* So long a thread goes on: fewer than one lookup in a thousand waits. */
+#define LSM_TURN_NANOSECONDS 3000000u
+/* What another one takes to wake up. With less it wakes up in vain, and begins to wait anew. */
+#define LSM_ASIDE_NANOSECONDS 40000u
 
 /* The moment on a clock that only goes forward; 0 where there is none that is cheap. */
 static uint64_t lsm_moment(void) {

@@ -28,7 +28,7 @@ _ENTRY_BYTES = 32
 # and a dictionary.
 _OBJECT_BYTES = 300
 # How much memory a memtable may take for each byte of its capacity.
-_MEMORY_SHARE = 1.25
+_MEMORY_SHARE = 1.45
 _SEQUENCE_STEP = 1 << 8
 _key_of = itemgetter(0)
 
