@@ -142,11 +142,13 @@ class Background:
         return True
 
     def compact_level(self, manual: ManualCompaction, tell: Callable[[], object]) -> None:
-        """Return when a manual compaction is done; ``tell`` is called whenever it has come further.
+        """Return when a manual compaction is done.
 
-        Whatever is raised meanwhile withdraws it.
+        ``tell`` is called before it begins, when it can, and whenever it has come further. Whatever
+        is raised meanwhile withdraws it.
         """
         state, told = self._state, -1
+        tell()
         tried = self.retry_once(False)
         try:
             self._manual.append(manual)
