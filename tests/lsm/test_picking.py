@@ -143,8 +143,9 @@ def test_the_pointer_goes_round() -> None:
     assert picked == [0, 1, 2, 3, 0, 1]
 
 
-def test_a_range_is_done_in_pieces_of_about_a_tables_size() -> None:
-    tables = [table(at, b"%d" % at, b"%d" % at, level=1, size=500) for at in range(9)]
+def test_a_range_is_done_in_pieces_of_some_tables() -> None:
+    size = picking.PIECE_FACTOR * OPTIONS.max_file_size // 3 + 1
+    tables = [table(at, b"%d" % at, b"%d" % at, level=1, size=size) for at in range(9)]
     made = version([], tables)
     plan = picking.pick_range(made, 1, b"2", None, OPTIONS)
     assert plan is not None

@@ -13,7 +13,7 @@
 #endif
 
 /* So long a thread goes on: fewer than one lookup in a thousand waits. */
-#define LSM_TURN_NANOSECONDS 3000000u
+#define LSM_TURN_NANOSECONDS 4000000u
 /* What another one takes to wake up. With less it wakes up in vain, and begins to wait anew. */
 #define LSM_ASIDE_NANOSECONDS 40000u
 
