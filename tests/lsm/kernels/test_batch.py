@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -158,5 +159,7 @@ def test_many_operations_grow_a_batch(module: ModuleType, kind: Any) -> None:
 def test_native_batches_are_collected() -> None:
     batch = made(native, Native, b"p", [(b"key", bytes(100_000))])
     batch._store.closed_by = batch
+    gone = weakref.ref(batch._store)
     del batch
     gc.collect()
+    assert gone() is None
