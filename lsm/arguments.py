@@ -13,7 +13,8 @@ def key_bytes(name: str, value: Buffer) -> bytes:
     if type(value) is bytes:
         return value
     if isinstance(value, str):
-        raise TypeError(f"{name} is bytes, not str: encode it first, {name}.encode()")
+        how = f", {name}.encode()" if name.isidentifier() else ""
+        raise TypeError(f"{name} is bytes, not str: encode it first{how}")
     try:
         return bytes(memoryview(value))
     except TypeError:
