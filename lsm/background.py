@@ -108,7 +108,8 @@ class Background:
                 _Kind("compaction", count - 1, self._has_compaction, self._compact),
             ]
         self._loading = _Kind("load", 1, self._has_load, self._install_load)
-        self._kinds.append(self._loading)
+        self._tidying = _Kind("tidying", 1, self._has_tidying, lambda: None)
+        self._kinds += [self._loading, self._tidying]
 
     def schedule(self, besides: _Kind | None = None) -> None:
         """Start a thread for each kind of work that is due and has a worker without one.
@@ -185,6 +186,7 @@ class Background:
             ticket = self._state.changed.ticket()
             if self._installer.is_tidy(installs):
                 return
+            self.schedule()
             ticket.wait()
 
     def wait_until_ended(self) -> None:
@@ -211,6 +213,13 @@ class Background:
     def _has_compaction(self) -> bool:
         view = self._state.view
         return view is not None and self._next(view.version) is not None
+
+    def _has_tidying(self) -> bool:
+        """Whether a failure kept whoever installed something from removing what is obsolete."""
+        others = [kind for kind in self._kinds if kind is not self._tidying]
+        return not self._installer.is_tidy(self._installer.installs) and not any(
+            kind.is_busy() or kind.has_work() for kind in others
+        )
 
     def _run(self, kind: _Kind, worker: _Worker) -> None:
         """Work, unless another thread does, until there is nothing left to do."""

@@ -526,6 +526,27 @@ def test_after_a_failed_append_a_new_manifest_is_begun(storage: Hooked) -> None:
 
 
 @patient
+def test_what_a_failure_kept_from_being_removed_is_removed_after_a_retry(storage: Hooked) -> None:
+    """The retry finds nothing else to do, and waits for no one."""
+
+    def before(operation: str, path: str) -> None:
+        if operation == "list" and thread() == "lsm-flush":
+            raise MemoryError
+
+    with empty_in(storage) as db:
+        logs = {each for each in storage.list(PATH) if each.endswith(".log")}
+        storage.before = before
+        db.put(b"a", b"1")
+        with contextlib.suppress(lsm.Error):  # if it sees it before it is installed
+            db.flush()
+        assert "MemoryError" in (db.stats().background_error or "")
+        assert logs < set(storage.list(PATH))
+        storage.before = lambda operation, path: None
+        db.resume()
+        assert not logs & set(storage.list(PATH))
+
+
+@patient
 def test_a_table_that_is_being_written_is_not_taken_for_an_obsolete_one(storage: Hooked) -> None:
     listing, is_created = threading.Event(), threading.Event()
 
