@@ -38,6 +38,11 @@ _log = logging.getLogger("lsm")
 
 # LevelDB's: a new table may go this deep at once if nothing there overlaps it.
 DEEPEST_FLUSH = 2
+# While tables keep coming to level 0, its compaction waits for so many times what makes it due, or
+# for as many as slow writers down: those that LevelDB, which is slower, finds there under load.
+_AWAITED_FACTOR = 2
+# It waits no longer than this for the next one, however long merging once took.
+_LONGEST_AWAITING_SECONDS = 1.0
 # What a flush costs whatever its size is not to be taken for the cost of a full one.
 _LEAST_FILLED = 0.25
 
@@ -100,6 +105,7 @@ class Background:
         self._claims: tuple[Claim, ...] = ()
         self._loads: deque[Load] = deque()
         count = jobs.at_once(state.options.max_background_jobs)
+        self._flushes_apart = count > 1
         if count == 1:
             self._kinds = [_Kind("background", 1, self._has_work, self._do_work)]
         else:
@@ -153,6 +159,7 @@ class Background:
         tried = self.retry_once(False)
         try:
             self._manual.append(manual)
+            state.changed.notify_all()  # who waits for tables has something else to do
             while True:
                 ticket = state.changed.ticket()
                 if manual.is_done:
@@ -388,6 +395,7 @@ class Background:
 
     def _compact(self) -> None:
         """Begin what is next, and do it while others may begin what does not touch it."""
+        self._await_tables()
         start, task = time.perf_counter(), self._begin()
         if task is None:
             return
@@ -399,6 +407,34 @@ class Background:
             self._end(task)
             raise
         self._end(task, is_done=True)
+
+    def _await_tables(self) -> None:
+        """Wait while tables come to level 0 faster than those that are there could be merged.
+
+        So more of them are merged at once, and level 1 is written less often. Who waits for the
+        next one no longer than the merge would take loses at most as much again.
+        """
+        while self._flushes_apart:
+            ticket = self._state.changed.ticket()
+            seconds = self._seconds_to_wait_for_tables()
+            if seconds <= 0 or self._state.must_stop():
+                return
+            ticket.wait(seconds)
+
+    def _seconds_to_wait_for_tables(self) -> float:
+        view, options, work = self._state.view, self._state.options, self._state.work
+        manual, plan = (view and self._next(view.version)) or (None, None)
+        if manual is not None or plan is None or plan.level > 0:
+            return 0.0
+        awaited = min(options.level0_slow_files, _AWAITED_FACTOR * options.level0_compact_files)
+        if len(plan.upper) >= awaited:
+            return 0.0
+        expected = max(
+            work.relieving.speed.expected(sum(table.size for table in plan.inputs)),
+            work.flushing.speed.expected(len(plan.upper)),  # where nothing was merged yet
+        )
+        patience = min(expected, _LONGEST_AWAITING_SECONDS)
+        return work.flushing.ended + patience - time.perf_counter()
 
     def _next(self, version: Version) -> tuple[ManualCompaction | None, Plan | None] | None:
         """The first manual compaction in the queue, or else what is due and need not wait.

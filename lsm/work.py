@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from lsm.options import LEVELS
@@ -38,10 +40,14 @@ class Stalls:
 
 @attrs.define
 class Drain:
-    """Work that makes room for writers: how fast it was lately, and the job that is under way."""
+    """Work that makes room for writers: how fast it was lately, and the job that is under way.
+
+    ``ended`` is when the last one was done.
+    """
 
     speed: Speed = attrs.field(factory=Speed)
     began: float | None = None
+    ended: float = -math.inf
     expected: float = 0.0
 
     def begin(self, now: float, amount: float) -> None:
@@ -54,6 +60,7 @@ class Drain:
         began, self.began = self.began, None
         if amount is not None and began is not None:
             self.speed.measure(amount, now - began)
+            self.ended = now
 
     def relief(self, now: float) -> Relief:
         """When it makes room; for a job that has yet to begin, as long as the last ones took."""

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import lsm
+from lsm import background
 from lsm.errors import IOError
 from lsm.options import TIB
+from lsm.pace import Speed
 from tests.lsm.crew import PATIENCE, Crew, Gate, Hooked, is_in, until
 from tests.lsm.patience import patient
 
@@ -167,6 +169,70 @@ def test_a_compaction_that_fails_leaves_the_others_alone(tmp_path: Path) -> None
         assert dict(db) == expected
         live = sum(level.tables for level in db.stats().levels)
         assert len(list((tmp_path / "db").glob("*.ldb"))) == live
+
+
+@pytest.fixture
+def ages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a compaction wait for the next table for as long as it takes."""
+    monkeypatch.setattr(background, "_LONGEST_AWAITING_SECONDS", 1e6)
+
+
+def brisk(path: Path, **options: Any) -> lsm.DB:
+    """A database whose tables come faster than they are merged, as far as it knows."""
+    db = lsm.DB(path, create_if_missing=True, **options)
+    for drain in (db._store.work.flushing, db._store.work.relieving):
+        drain.speed = Speed(amount=1.0, seconds=1e12)
+    return db
+
+
+def flush_tables(db: lsm.DB, count: int) -> None:
+    """Write tables of which each overlaps all others, and the first goes below level 0."""
+    for number in range(count):
+        db.put(b"a", b"%d" % number)
+        db.put(b"z", b"%d" % number)
+        db.flush()
+
+
+@pytest.mark.usefixtures("ages")
+@patient
+def test_tables_that_come_fast_are_merged_together(tmp_path: Path) -> None:
+    with brisk(tmp_path / "db") as db:
+        flush_tables(db, 2 + 8)
+        db.wait_until_idle()
+        assert db.stats().compactions == 1
+        assert db.stats().levels[0].tables == 0
+    with brisk(tmp_path / "slow", level0_slow_files=5) as db:
+        flush_tables(db, 2 + 5)
+        db.wait_until_idle()
+        assert db.stats().compactions == 1
+
+
+@pytest.mark.usefixtures("ages")
+@patient
+def test_tables_that_come_slowly_are_merged_when_they_are_due(tmp_path: Path) -> None:
+    with brisk(tmp_path / "db") as db:
+        flush_tables(db, 2 + 3)
+        db._store.work.flushing.speed, db._store.work.relieving.speed = Speed(), Speed()
+        flush_tables(db, 1)
+        db.wait_until_idle()
+        assert db.stats().compactions == 1
+    with brisk(tmp_path / "alone", max_background_jobs=1) as db:  # flushes would have to wait
+        flush_tables(db, 2 + 4)
+        db.wait_until_idle()
+        assert db.stats().compactions == 1
+
+
+@pytest.mark.usefixtures("ages")
+@patient
+def test_who_asks_for_a_compaction_does_not_wait_for_further_tables(tmp_path: Path) -> None:
+    with brisk(tmp_path / "db") as db:
+        flush_tables(db, 2 + 4)
+        db.compact_range()
+        assert db.stats().levels[0].tables == 0
+    with brisk(tmp_path / "closed") as db:
+        flush_tables(db, 2 + 4)
+        assert db.stats().levels[0].tables == 4
+    until(lambda: not compacting())
 
 
 @patient
