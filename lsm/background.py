@@ -441,7 +441,7 @@ class Background:
 
         Without a plan it is a manual one that has nothing left to do.
         """
-        state, claims = self._state, list(self._claims)
+        state, claims, waiting = self._state, self._claims, []
         if self._deep_flush or self._is_kept_out():
             return None
         asked = (each for each in self._manual.copy() if not each.is_withdrawn)
@@ -450,9 +450,9 @@ class Background:
             plan = picking.pick_range(version, manual.level, manual.low, manual.high, state.options)
             if plan is None or plan.claim.is_free(claims):
                 return manual, plan
-            claims.append(plan.claim)
+            waiting.append(plan.claim)
         pointers = state.manifest.compact_pointers
-        plan = picking.pick(version, state.options, pointers, state.comparator, claims)
+        plan = picking.pick(version, state.options, pointers, state.comparator, claims, waiting)
         return None if plan is None else (None, plan)
 
     def _begin(self) -> _Task | None:

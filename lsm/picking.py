@@ -91,12 +91,14 @@ def pick(
     pointers: Mapping[int, bytes],
     comparator: Comparator,
     running: Sequence[Claim] = (),
+    waiting: Sequence[Claim] = (),
 ) -> Plan | None:
     """The compaction to begin beside those that run; None if no level is full, or all have to wait.
 
-    A plan that has to wait is not made to wait longer: no plan of a less full level touches it.
+    A plan that has to wait is not made to wait longer: nothing that begins touches those that are
+    ``waiting``, and no plan of a less full level touches that of a fuller one.
     """
-    claims = list(running)
+    claims = [*running, *waiting]
     for level in due(version, options, running):
         plan = None
         for first in _in_turn(version, level, pointers, comparator):

@@ -350,6 +350,18 @@ def test_what_is_leaving_a_level_does_not_make_it_full() -> None:
     assert picking.due(made, OPTIONS, [running]) == []
 
 
+def test_what_waits_leaves_its_level_as_full_as_it_is() -> None:
+    """And so what it does not touch goes on."""
+    first = [table(1, b"b", b"b", level=1, size=1500), table(2, b"x", b"x", level=1, size=1500)]
+    made = version([], first)
+    claim = picking.expanded(made, 1, [first[0]], OPTIONS).claim
+    plan = picking.pick(made, OPTIONS, {}, BYTEWISE, [claim], waiting=[claim])
+    assert plan is not None
+    assert numbers(plan.inputs) == [2]
+    only = version([], first[:1])
+    assert picking.pick(only, OPTIONS, {}, BYTEWISE, waiting=[claim]) is None
+
+
 def test_nothing_runs_beside_itself(rng: random.Random) -> None:
     for _ in range(300):
         made = random_version(rng, KEYS)
