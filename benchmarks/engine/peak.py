@@ -7,7 +7,6 @@ watching takes no part in it.
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import subprocess
@@ -84,8 +83,7 @@ def main(name: str, path: str, keys: str, batch: str, seed: str) -> None:
     measured = engine(name)
     given = batches(int(keys), int(batch), int(seed))
     next(given)
-    gc.collect()
-    before = memory.resident()
+    before = memory.trimmed()
     assert before is not None
     print(before.own, flush=True)
     db = measured.open(Path(path), create=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -475,6 +476,17 @@ def test_a_crowd_puts_and_gets_what_it_was_given() -> None:
         crowd.of_each(engine, None, 3, pairs, keys, 0.01)
     assert engine.put == set(pairs)
     assert engine.asked == set(keys)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc's malloc_trim()")
+def test_what_a_process_no_longer_needs_is_not_counted_as_its_own() -> None:
+    pieces = [bytes(50_000) for _ in range(2000)]
+    full = memory.resident()
+    del pieces[:-1]  # the last one keeps the heap from shrinking by itself
+    trimmed = memory.trimmed()
+    assert full is not None
+    assert trimmed is not None
+    assert trimmed.own < full.own - 80_000_000
 
 
 @pytest.mark.skipif(memory.resident() is None, reason="needs RssAnon")
