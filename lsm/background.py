@@ -9,6 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -513,7 +515,7 @@ class Background:
         """Merge a plan's tables into new ones a level deeper."""
         level, work = plan.level + 1, self._state.work
         size, done = sum(table.size for table in plan.inputs), None
-        if plan.level == 0:
+        if plan.top == 0:
             work.relieving.begin(start, size)
         try:
             outputs = compaction.run(self._job(task, plan))
@@ -522,7 +524,7 @@ class Background:
             self._installer.install(edit, files)
             done = size
         finally:
-            if plan.level == 0:
+            if plan.top == 0:
                 work.relieving.end(time.perf_counter(), done)
         seconds = time.perf_counter() - start
         with self._lock:
@@ -535,13 +537,15 @@ class Background:
 
     def _job(self, task: _Task, plan: Plan) -> Job:
         state, level = self._state, plan.level + 1
-        upper = [table.file for table in plan.upper]
-        # Tables of level 0 overlap, so that each is a run of its own.
-        runs = [[file] for file in upper] if plan.level == 0 else [upper]
+        runs: list[list[TableFile]] = []
+        for above, tables in groupby(plan.inputs, attrgetter("level")):
+            files = [table.file for table in tables]
+            # Tables of level 0 overlap, so that each is a run of its own.
+            runs += [[file] for file in files] if above == 0 else [files]
         return Job(
             factory=self._installer.factory,
             level=level,
-            runs=[*runs, [table.file for table in plan.lower]],
+            runs=runs,
             deeper=task.deeper,
             grandparents=[(table.high, table.size) for table in plan.grandparents],
             overlap_limit=picking.GRANDPARENT_FACTOR * state.options.max_file_size,

@@ -24,6 +24,8 @@ That is enough for each to come out as if it had run alone:
 - **Level 0** is one at a time: its tables overlap, and which of them is newer is told by their
   numbers. Flushes, which are one at a time as well, only add newer ones.
 - **Moves** are compactions that write nothing, and claim the same.
+- **Several levels** at once, which a manual compaction may merge, are claimed like one: it touches
+  whatever else writes to one of them, or takes from it, in its range.
 - **Manual compactions** are planned before all others. What touches a plan that waits does not
   begin before it, so that it waits for no more than what runs already; the same goes for the plan
   of a level that is fuller than another.
@@ -47,7 +49,7 @@ class Claim:
     """What a compaction from ``level`` to the next has for itself.
 
     ``tables`` are the numbers of its inputs, of which those on ``level`` have ``upper_bytes``; all
-    of its keys lie from ``low`` to ``high``.
+    of its keys lie from ``low`` to ``high``. It may begin on a level above, its ``top``.
     """
 
     level: int
@@ -55,14 +57,14 @@ class Claim:
     low: Any
     high: Any
     upper_bytes: int
+    top: int = attrs.field(default=attrs.Factory(lambda self: self.level, takes_self=True))
 
     def touches(self, other: Claim) -> bool:
         """Whether the two compactions may not run at once."""
-        if not self.tables.isdisjoint(other.tables):
+        if not self.tables.isdisjoint(other.tables) or self.top == other.top == 0:
             return True
-        return self.level == other.level and (
-            self.level == 0 or not (self.high < other.low or other.high < self.low)
-        )
+        share_a_level = max(self.top, other.top) <= min(self.level, other.level)
+        return share_a_level and not (self.high < other.low or other.high < self.low)
 
     def is_free(self, claims: Iterable[Claim]) -> bool:
         """Whether it touches none of these."""

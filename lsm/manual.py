@@ -49,16 +49,23 @@ def levels_to_compact(version: Version, low: OrderedKey | None, high: OrderedKey
     return range(max(touched, default=1))
 
 
-def bytes_to_read(version: Version, manual: ManualCompaction, levels: int) -> int:
+def bytes_to_read(version: Version, manual: ManualCompaction, levels: int, at_once: int) -> int:
     """What is left to be read if nothing is dropped, by a compaction through so many levels.
 
-    Each merges what it has taken along with the level below.
+    Each merges what it has taken along with the level below; that of level 0 goes through as many
+    levels as have no more than what is merged ``at_once``.
     """
     total = 0
-    along = _bytes(version, manual.level, manual.low, manual.high)
+    sizes = [_bytes(version, level, manual.low, manual.high) for level in range(levels + 1)]
+    along = sizes[manual.level]
     for level in range(manual.level, levels):
-        along += _bytes(version, level + 1, manual.low, manual.high)
-        total += along
+        merged, further = along + sizes[level + 1], sum(sizes[level + 2 : level + 3])
+        if manual.level > 0 or not (along and merged > along and further):
+            at_once = 0
+        if along and merged + further > at_once:
+            total += merged
+            at_once = 0
+        along = merged
     return total
 
 

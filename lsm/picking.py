@@ -28,10 +28,18 @@ WIDENING_FACTOR = 25
 # one, and merges twice what lies below the border of two; each step ends with its own syncs.
 PIECE_FACTOR = 4
 
+# Up to so many output files all that one needs of level 0 and the levels below is merged at once,
+# where LevelDB writes it anew for every level. Until that is done the inputs take up their room.
+AT_ONCE_FACTOR = 100
+
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """The inputs of a compaction: ``upper`` tables of a level, ``lower`` of the one below it."""
+    """The inputs of a compaction: ``lower`` tables, and ``upper`` ones of the level above them.
+
+    A compaction that is asked for may take those of several levels along, from ``top`` down to
+    ``level``, as ``upper`` ones.
+    """
 
     level: int
     upper: Sequence[PlacedTable]
@@ -44,6 +52,11 @@ class Plan:
         return [*self.upper, *self.lower]
 
     @property
+    def top(self) -> int:
+        """The highest level that it takes tables of."""
+        return self.upper[0].level
+
+    @property
     def pointer(self) -> bytes:
         """Where the level's next compaction goes on: the largest key of this one."""
         return max(self.upper, key=lambda table: (table.high, unpack(table.largest)[1])).largest
@@ -53,7 +66,8 @@ class Plan:
         """What the compaction has for itself while it runs."""
         low, high = _bounds(self.inputs)
         tables = frozenset(table.number for table in self.inputs)
-        return Claim(self.level, tables, low, high, sum(table.size for table in self.upper))
+        leaving = sum(table.size for table in self.upper if table.level == self.level)
+        return Claim(self.level, tables, low, high, leaving, top=self.top)
 
     def is_move(self, options: Options) -> bool:
         """Whether the one table can be moved down as it is."""
@@ -143,13 +157,29 @@ def pick_range(
     high: OrderedKey | None,
     options: Options,
 ) -> Plan | None:
-    """A compaction of the first tables between two bounds; of all of them on level 0."""
+    """A compaction of the first tables between two bounds; of all of them on level 0.
+
+    These take along what lies below, as long as that is little.
+    """
     tables = version.overlapping(level, low, high)
     if not tables:
         return None
-    if level > 0:
-        tables = _limited(tables, PIECE_FACTOR * options.max_file_size)
+    if level == 0:
+        return deepened(version, expanded(version, level, tables, options), options)
+    tables = _limited(tables, PIECE_FACTOR * options.max_file_size)
     return expanded(version, level, tables, options)
+
+
+def deepened(version: Version, plan: Plan, options: Options) -> Plan:
+    """The plan that merges what this one would merge with the levels below that at once."""
+    while plan.lower and plan.grandparents:
+        level, upper = plan.level + 1, plan.inputs
+        lower = _lower_inputs(version, level, upper)
+        if sum(table.size for table in (*upper, *lower)) > AT_ONCE_FACTOR * options.max_file_size:
+            break
+        grandparents = _grandparents(version, level, [*upper, *lower])
+        plan = Plan(level=level, upper=upper, lower=lower, grandparents=grandparents)
+    return plan
 
 
 def expanded(version: Version, level: int, tables: Sequence[PlacedTable], options: Options) -> Plan:
@@ -166,8 +196,7 @@ def expanded(version: Version, level: int, tables: Sequence[PlacedTable], option
         also = _lower_inputs(version, level, more)
         if size < WIDENING_FACTOR * options.max_file_size and len(also) == len(lower):
             upper, lower = more, also
-            low, high = _bounds([*upper, *lower])
-    grandparents = version.overlapping(level + 2, low, high) if level + 2 < LEVELS else []
+    grandparents = _grandparents(version, level, [*upper, *lower])
     return Plan(level=level, upper=upper, lower=lower, grandparents=grandparents)
 
 
@@ -191,6 +220,13 @@ def _clean_cut(version: Version, level: int, tables: Sequence[PlacedTable]) -> l
 def _lower_inputs(version: Version, level: int, upper: Sequence[PlacedTable]) -> list[PlacedTable]:
     lower = version.overlapping(level + 1, *_bounds(upper))
     return _clean_cut(version, level + 1, lower) if lower else []
+
+
+def _grandparents(
+    version: Version, level: int, tables: Sequence[PlacedTable]
+) -> Sequence[PlacedTable]:
+    """What lies below the level that these tables of a level and the next are merged to."""
+    return version.overlapping(level + 2, *_bounds(tables)) if level + 2 < LEVELS else []
 
 
 def _bounds(tables: Sequence[PlacedTable]) -> tuple[OrderedKey, OrderedKey]:

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from lsm import compaction, recovery
+from lsm import compaction, picking, recovery
 from lsm.background import Background
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of
@@ -232,11 +232,12 @@ class Store(State):
         self._flush(self.writer.switch)
         # Nobody holds the version meanwhile: its files could not be removed.
         levels, read = len(levels_to_compact(self.opened_view().version, low, high)), 0
+        at_once = picking.AT_ONCE_FACTOR * self.options.max_file_size
 
         def tell() -> None:
             if progress is not None:
                 done = read + manual.read_bytes
-                left = bytes_to_read(self.opened_view().version, manual, levels)
+                left = bytes_to_read(self.opened_view().version, manual, levels, at_once)
                 progress(
                     CompactionProgress(
                         level=manual.level,

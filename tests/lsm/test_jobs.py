@@ -35,9 +35,14 @@ STEPS = 150
 
 
 def places(plan: Plan) -> set[tuple[int, int]]:
-    """Every level and key where a compaction may put something."""
+    """Every level and key where a compaction may put something, or takes it along from."""
     low, high = plan.claim.low, plan.claim.high
-    return {(plan.level + 1, at) for at in range(KEYS) if low <= b"%02d" % at <= high}
+    return {
+        (level + 1, at)
+        for level in range(plan.top, plan.level + 1)
+        for at in range(KEYS)
+        if low <= b"%02d" % at <= high
+    }
 
 
 def any_plan(rng: random.Random, made: Version) -> Plan | None:
@@ -60,13 +65,13 @@ def test_two_touch_where_they_share_a_table_or_a_place(rng: random.Random) -> No
             continue
         shared = bool(set(numbers(one.inputs)) & set(numbers(other.inputs)))
         same_place = bool(places(one) & places(other))
-        on_top = one.level == other.level == 0
+        on_top = one.top == other.top == 0
         touch = one.claim.touches(other.claim)
         assert touch == (shared or same_place or on_top)
         assert touch == other.claim.touches(one.claim)
         assert one.claim.is_free([other.claim]) != touch
-        found.add((shared, same_place, touch, one.level == other.level))
-    assert len(found) > 4, found
+        found.add((shared, same_place, touch, one.level == other.level, one.top < one.level))
+    assert len(found) > 8, found
 
 
 def test_all_that_lies_where_a_compaction_writes_is_an_input(rng: random.Random) -> None:
@@ -78,7 +83,8 @@ def test_all_that_lies_where_a_compaction_writes_is_an_input(rng: random.Random)
             claim = plan.claim
             there = made.overlapping(plan.level + 1, claim.low, claim.high)
             assert {each.number for each in there} <= claim.tables
-            assert claim.upper_bytes == sum(each.size for each in plan.upper)
+            leaving = [each for each in made.levels[plan.level] if each.number in claim.tables]
+            assert claim.upper_bytes == sum(each.size for each in leaving)
 
 
 # -- Histories -----------------------------------------------------------------------------

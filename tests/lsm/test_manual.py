@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import lsm
+from lsm import picking
 from lsm.manual import CompactionProgress, ManualCompaction, bytes_to_read
 from lsm.options import TIB
 from tests.lsm.crew import PATIENCE, Crew, Gate, Hooked, until
@@ -49,8 +50,19 @@ def tables(db: lsm.DB) -> list[int]:
     return [level.tables for level in db.stats().levels]
 
 
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no levels merged at once, however small they are."""
+    monkeypatch.setattr(picking, "AT_ONCE_FACTOR", 0)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
 @patient
-def test_progress_is_told_in_the_calling_thread_until_all_is_read(tmp_path: Path) -> None:
+def test_progress_is_told_in_the_calling_thread_until_all_is_read(
+    at_once: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if not at_once:
+        request.getfixturevalue("one_by_one")
     written, told = made(tmp_path / "db"), []
 
     def tell(progress: CompactionProgress) -> None:
@@ -62,6 +74,7 @@ def test_progress_is_told_in_the_calling_thread_until_all_is_read(tmp_path: Path
         assert tables(db)[2] > 5
         assert dict(db) == written
         read = db.stats().levels[1].read_bytes + db.stats().levels[2].read_bytes
+        assert (db.stats().compactions == 1) == at_once
     assert {thread for thread, _ in told} == {threading.get_ident()}
     progress = [each for _, each in told]
     assert {each.levels for each in progress} == {2}
@@ -71,7 +84,7 @@ def test_progress_is_told_in_the_calling_thread_until_all_is_read(tmp_path: Path
     assert progress[-1].read_bytes == progress[-1].total_bytes == read
     # Nothing was dropped, so that it was known from the beginning.
     assert all(0.8 * read < each.total_bytes < 1.2 * read for each in progress)
-    assert len({each.read_bytes for each in progress}) > 2
+    assert len({each.read_bytes for each in progress}) > (1 if at_once else 2)
 
 
 def test_every_level_is_read_with_all_from_above() -> None:
@@ -83,11 +96,29 @@ def test_every_level_is_read_with_all_from_above() -> None:
     ]
     made = version(*levels)
     upper = ManualCompaction(0, b"a", b"d")
-    assert bytes_to_read(made, upper, 1) == 1 + 10
-    assert bytes_to_read(made, upper, 3) == (1 + 10) + (11 + 100) + (111 + 1000)
-    assert bytes_to_read(made, ManualCompaction(2, b"c", b"d"), 3) == 1000
+    assert bytes_to_read(made, upper, 1, 0) == 1 + 10
+    assert bytes_to_read(made, upper, 3, 0) == (1 + 10) + (11 + 100) + (111 + 1000)
+    assert bytes_to_read(made, ManualCompaction(2, b"b", b"d"), 3, 0) == 100 + 1000
+    assert bytes_to_read(made, ManualCompaction(2, b"c", b"d"), 3, 0) == 0  # nothing goes there
 
 
+def test_levels_that_are_merged_at_once_are_read_once() -> None:
+    levels = [
+        [table(1, b"a", b"c", size=1)],
+        [table(2, b"a", b"c", level=1, size=10)],
+        [table(3, b"b", b"b", level=2, size=100)],
+        [table(4, b"c", b"d", level=3, size=1000)],
+    ]
+    made = version(*levels)
+    upper, lower = ManualCompaction(0, b"a", b"d"), ManualCompaction(1, b"a", b"d")
+    assert bytes_to_read(made, upper, 3, 1111) == 1111
+    assert bytes_to_read(made, upper, 3, 1110) == 111 + 1111
+    assert bytes_to_read(made, upper, 3, 110) == 11 + 111 + 1111
+    assert bytes_to_read(made, upper, 1, 1111) == 11
+    assert bytes_to_read(made, lower, 3, 1111) == 110 + 1110
+
+
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("after", [0, 1, 2])
 @patient
 def test_what_progress_raises_ends_it_and_nothing_is_lost(after: int, tmp_path: Path) -> None:

@@ -22,13 +22,16 @@ def check(plan: Plan, version: Version) -> None:
     """Nothing stays behind that has a version of a key that goes."""
     level, upper, lower = plan.level, numbers(plan.upper), numbers(plan.lower)
     assert upper
-    assert set(upper) <= set(numbers(version.levels[level]))
+    assert plan.top == min(each.level for each in plan.upper)
+    assert {each.level for each in plan.upper} == set(range(plan.top, level + 1))
+    assert [each.level for each in plan.inputs] == sorted(each.level for each in plan.inputs)
+    there = {number for each in version.levels for number in numbers(each)}
+    assert set(numbers(plan.inputs)) <= there
     assert set(lower) <= set(numbers(version.levels[level + 1]))
     for goes in plan.upper:
-        for stays in version.levels[level]:
-            if stays.number not in upper and touch(goes, stays):
-                # An older table of level 0 may not stay; at other levels none that shares a key.
-                raise AssertionError(f"{stays} stays at level {level}, and {goes} goes")
+        # An older table of level 0 may not stay; at other levels none that shares a key.
+        for stays in (each for below in version.levels[goes.level : level + 1] for each in below):
+            assert stays.number in upper or not touch(goes, stays), f"{goes} goes, and it stays"
         for met in version.levels[level + 1]:
             assert met.number in lower or not touch(goes, met), "it would overlap what it joins"
     low = min(each.low for each in plan.inputs)
@@ -65,6 +68,7 @@ def test_all_that_overlaps_comes_along(rng: random.Random) -> None:
 
 
 def test_ranges_are_compacted_from_the_left_with_all_that_overlaps(rng: random.Random) -> None:
+    deepest = 0
     for _ in range(600):
         version = random_version(rng)
         level = rng.randrange(LEVELS - 1)
@@ -75,6 +79,30 @@ def test_ranges_are_compacted_from_the_left_with_all_that_overlaps(rng: random.R
         if plan is not None:
             check(plan, version)
             assert found[0].number in numbers(plan.upper)
+            assert plan.top == level
+            deepest = max(deepest, plan.level - level)
+    assert deepest > 1
+
+
+def test_levels_are_merged_at_once_as_long_as_they_are_small() -> None:
+    options = Options(max_file_size=1024)
+    limit = picking.AT_ONCE_FACTOR * options.max_file_size
+    top = [table(1, b"a", b"c"), table(2, b"b", b"d")]
+    upper = [table(3, b"a", b"b", level=1), table(4, b"x", b"y", level=1)]
+    lower = [table(5, b"c", b"e", level=2), table(6, b"y", b"z", level=2)]
+
+    def found(*levels: list[PlacedTable]) -> tuple[int, int, list[int]]:
+        plan = picking.pick_range(version(*levels), 0, b"a", b"z", options)
+        assert plan is not None
+        return plan.top, plan.level, numbers(plan.inputs)
+
+    assert found(top, upper) == (0, 0, [2, 1, 3])
+    assert found(top, [], lower) == (0, 0, [2, 1])  # below, they are moved
+    assert found(top, upper, lower) == (0, 1, [2, 1, 3, 5])
+    others = sum(each.size for each in (*top, upper[0], lower[0]))
+    for more, deepest in ((0, 2), (1, 1)):
+        last = [table(7, b"d", b"f", level=3, size=limit - others + more)]
+        assert found(top, upper, lower, last)[1] == deepest
 
 
 def test_inputs_are_widened_only_where_that_is_free(rng: random.Random) -> None:
