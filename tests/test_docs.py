@@ -38,7 +38,14 @@ def rows(page: str, heading: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/families.md", "docs/kernels.md", "docs/c-door.md", "docs/engine.md"],
+    [
+        "README.md",
+        "docs/families.md",
+        "docs/kernels.md",
+        "docs/c-door.md",
+        "docs/engine.md",
+        "docs/placement.md",
+    ],
 )
 def test_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

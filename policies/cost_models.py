@@ -1,0 +1,131 @@
+"""What filters cost, family by family, for whoever decides between them: bits, rates, nanoseconds.
+
+A model says what a policy makes of a number of keys and a rate. Those of the families here are
+derived from their records. A plug-in has one if its policy class has a ``cost_model()``, a class
+method that returns a :class:`CostModel`, and can then be named among the ``families`` of a budget.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from filters.families import FAMILIES
+from filters.family import Family
+from policies import registry
+from policies.builtin import BUILTIN, FamilyPolicy
+from policies.containment import let_pass
+from policies.contract import FilterPolicy
+from policies.errors import PluginError, cause, did_you_mean
+
+
+@attrs.frozen
+class Option:
+    """A filter that a run may get: its policy and parameters, what it takes and what it does.
+
+    ``bits_per_key`` are those of the bytes as stored, for the number of keys that it was asked
+    for; ``probe_ns`` are for one lookup. A run without a filter has a rate of 1, and takes nothing.
+    """
+
+    policy: str
+    params: Mapping[str, Any] = attrs.field(hash=False)
+    bits_per_key: float
+    fpr: float
+    probe_ns: float
+
+
+NO_FILTER = Option("none", {}, 0.0, 1.0, 0.0)
+
+# A rate that is met but for rounding is met.
+_RATE_SLACK = 1.001
+
+
+class CostModel(Protocol):
+    """What the filters of one policy cost."""
+
+    @property
+    def policy(self) -> str:
+        """The policy's name."""
+
+    def option(self, num_keys: int, fpr: float) -> Option | None:
+        """The filter of so many keys with at most this rate; None where there is none to advise."""
+
+
+@attrs.frozen
+class FamilyModel:
+    """The model of a family of ``filters``, by its record."""
+
+    family: Family
+
+    @property
+    def policy(self) -> str:
+        """The family's name is that of its policy."""
+        return self.family.name
+
+    def option(self, num_keys: int, fpr: float) -> Option | None:
+        """The filter that the family's ``fpr=`` asks for, unless it is one it warns of."""
+        family = self.family
+        params: dict[str, Any] = {family.rate_parameter: fpr}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                geometry = family.sized(num_keys, **params)
+        except (ValueError, Warning):
+            return None
+        expected = family.predicted_fpr(num_keys, geometry)
+        if family.cost is None or expected > fpr * _RATE_SLACK:
+            return None
+        stored = family.payload_bytes(geometry) + family.overhead
+        bits = stored * 8 / max(1, num_keys)
+        return Option(family.name, params, bits, expected, family.cost.probe)
+
+
+def usual_models() -> tuple[CostModel, ...]:
+    """The models of all families of our own that suit tables."""
+    return tuple(
+        FamilyModel(family)
+        for family in FAMILIES.values()
+        if family.policy and family.in_tables and not family.foreign and family.cost is not None
+    )
+
+
+def models_of(names: Iterable[str]) -> tuple[CostModel, ...]:
+    """The models of the policies of these names, in their order.
+
+    ValueError for one that has none; UnknownPolicyError for one that nobody has registered.
+    """
+    return tuple(_model_of(name) for name in dict.fromkeys(names))
+
+
+def _model_of(name: str) -> CostModel:
+    cls = registry.lookup(name)
+    if cls in BUILTIN:
+        family = cls.family if issubclass(cls, FamilyPolicy) else None
+        if family is None or family.cost is None:
+            known = [model.policy for model in usual_models()]
+            raise ValueError(
+                f"policy {name!r} costs nothing that could be compared"
+                f"{did_you_mean(name, known)}: choose among {', '.join(known)}"
+            )
+        return FamilyModel(family)
+    return _plug_in_model(cls)
+
+
+def _plug_in_model(cls: type[FilterPolicy]) -> CostModel:
+    make = getattr(cls, "cost_model", None)
+    if make is None:
+        raise ValueError(
+            f"policy {cls.name!r} has no cost_model(), so that nobody knows what it costs: leave "
+            "it out of the families, or name it as the policy of a level"
+        )
+    try:
+        made: CostModel = make()
+    except BaseException as error:
+        let_pass(error)
+        raise PluginError(
+            f"filter policy {cls.__qualname__} raised in cost_model(): {cause(error)}"
+        ) from error
+    return made

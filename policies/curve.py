@@ -1,0 +1,210 @@
+"""What a bit is worth to a run: of all filters for it, those that no mix of others beats.
+
+For a lookup that comes by, a filter costs the time to ask it and, at its rate, a block that is read
+in vain. Over the bits that it takes these costs fall less and less steeply, once what lies above
+the lower hull is left out. Along the hull a run buys bits as long as each saves more than its
+price: where a family takes any rate, a bit is worth as much as the rate is high, so that the rate
+follows the price; between others it jumps.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from itertools import islice, pairwise
+
+import attrs
+
+from policies.cost_models import NO_FILTER, CostModel, Option
+
+Pairs = Callable[[Option, Option], bool]
+
+# The rates that are looked at, as how often 1 is halved: down to one in a billion, and closely
+# where filters begin. Fingerprints of whole bits take no more than these where they are whole.
+_HALVINGS = (0.02, 0.05, 0.1, 0.2, *[step / 2 for step in range(1, 61)])
+_RATES = [
+    2.0**-halvings if halvings == int(halvings) else float(f"{2.0**-halvings:.4g}")
+    for halvings in _HALVINGS
+]
+
+# A step is an even slope where the rate in its middle costs what lies in the middle, about.
+_EVEN_SHARE = 0.1
+
+# The logarithm of a price that nobody could tell from another.
+_CLOSE = 1e-6
+
+
+@attrs.frozen
+class Slope:
+    """A step along the hull, from one option to the next that takes more bits.
+
+    Bits are worth ``first`` where it begins and ``last`` where it ends, in nanoseconds of a lookup,
+    as logarithms. On an even slope any rate in between is an option, too.
+    """
+
+    upper: Option
+    lower: Option
+    first: float
+    last: float
+
+    @property
+    def is_even(self) -> bool:
+        """Whether what a bit is worth falls along it, and does not jump at its end."""
+        return self.first > self.last
+
+    def share_at(self, price: float) -> float:
+        """How far down one goes at a price, as a share of its bits."""
+        if price <= self.last:
+            return 1.0
+        if price >= self.first:
+            return 0.0
+        return (self.first - price) / (self.first - self.last)
+
+    def at(self, share: float) -> Option:
+        """The option so far down; of a jump one of its ends."""
+        if share <= 0 or (share < 1 and not self.is_even):
+            return self.upper
+        if share >= 1:
+            return self.lower
+        upper, lower = self.upper, self.lower
+        fpr = upper.fpr * (lower.fpr / upper.fpr) ** share
+        ((name, _),) = lower.params.items()
+        bits = upper.bits_per_key + share * (lower.bits_per_key - upper.bits_per_key)
+        return attrs.evolve(lower, params={name: float(f"{fpr:.4g}")}, bits_per_key=bits, fpr=fpr)
+
+
+class Curve:
+    """The hull of some options, from no filter down, where a block takes so long to be read.
+
+    ``is_even`` says of two options whether there is one for any rate in between.
+    """
+
+    __slots__ = ("_ends", "_is_even", "_least", "_options", "_read_ns", "slopes")
+
+    def __init__(self, options: Iterable[Option], read_ns: float, is_even: Pairs):
+        self._options = sorted(options, key=lambda each: (each.bits_per_key, _cost(each, read_ns)))
+        self._least = self._options[0]
+        self._read_ns = read_ns
+        self._is_even = is_even
+        self.slopes: Sequence[Slope] = _slopes(_hull(self._options, read_ns), read_ns, is_even)
+        self._ends = [-each.last for each in self.slopes]
+
+    def bits_at(self, price: float) -> float:
+        """The bits per key that are worth their price, a logarithm."""
+        slopes, at = self.slopes, bisect_left(self._ends, -price)
+        if at == len(slopes):
+            return (slopes[-1].lower if slopes else self._least).bits_per_key
+        slope = slopes[at]
+        bits = slope.upper.bits_per_key
+        return bits + slope.share_at(price) * (slope.lower.bits_per_key - bits)
+
+    def at(self, price: float) -> Option:
+        """The option that is worth its price."""
+        slopes, at = self.slopes, bisect_left(self._ends, -price)
+        if at == len(slopes):
+            return slopes[-1].lower if slopes else self._least
+        return slopes[at].at(slopes[at].share_at(price))
+
+    def jump_below(self, price: float) -> Slope | None:
+        """The jump that is worth just less than this price, if there is one."""
+        for slope in islice(self.slopes, bisect_left(self._ends, -price), None):
+            if slope.last < price - _CLOSE:
+                break
+            if not slope.is_even:
+                return slope
+        return None
+
+    def within(self, bits: float) -> Curve:
+        """The curve of the options that take no more bits per key than this."""
+        return Curve(
+            [each for each in self._options if each.bits_per_key <= bits],
+            self._read_ns,
+            self._is_even,
+        )
+
+    def from_on(self, bits: float) -> Curve:
+        """The curve of those that take no fewer, of which one is taken whatever the price."""
+        return Curve(
+            [each for each in self._options if each.bits_per_key >= bits],
+            self._read_ns,
+            self._is_even,
+        )
+
+
+@lru_cache(maxsize=1024)
+def curve_of(models: tuple[CostModel, ...], num_keys: int, read_ns: float) -> Curve:
+    """The curve of a run of so many keys, where a block takes so long to be read."""
+    by_policy = {model.policy: model for model in models}
+
+    @cache
+    def is_even(upper: Option, lower: Option) -> bool:
+        model = by_policy.get(lower.policy)
+        return model is not None and _is_even(model, num_keys, upper, lower)
+
+    return Curve(_options(models, num_keys), read_ns, is_even)
+
+
+def _options(models: Iterable[CostModel], num_keys: int) -> Iterable[Option]:
+    yield NO_FILTER
+    for model in models:
+        for rate in reversed(_RATES):  # of one filter for several rates the lowest is its own
+            option = model.option(num_keys, rate)
+            if option is not None:
+                yield option
+
+
+def _slopes(hull: Sequence[Option], read_ns: float, is_even: Pairs) -> list[Slope]:
+    slopes: list[Slope] = []
+    for upper, lower in pairwise(hull):
+        bits = lower.bits_per_key - upper.bits_per_key
+        first = last = math.log((_cost(upper, read_ns) - _cost(lower, read_ns)) / bits)
+        if is_even(upper, lower):
+            # Of a rate that halves with every so many bits.
+            falls = math.log(upper.fpr / lower.fpr)
+            first = math.log(read_ns * upper.fpr * falls / bits)
+            last = math.log(read_ns * lower.fpr * falls / bits)
+        if slopes:  # what a bit is worth never rises
+            first = min(first, slopes[-1].last)
+            last = min(last, first)
+        slopes.append(Slope(upper, lower, first, last))
+    return slopes
+
+
+def _hull(options: Iterable[Option], read_ns: float) -> list[Option]:
+    """Of sorted options those that no mix of others beats, by ascending bits and falling costs."""
+    hull: list[Option] = []
+    for option in options:
+        if hull and _cost(option, read_ns) >= _cost(hull[-1], read_ns):
+            continue
+        while len(hull) > 1 and not _is_convex(hull[-2], hull[-1], option, read_ns):
+            hull.pop()
+        hull.append(option)
+    return hull
+
+
+def _is_convex(first: Option, middle: Option, last: Option, read_ns: float) -> bool:
+    before = (_cost(first, read_ns) - _cost(middle, read_ns)) * (
+        last.bits_per_key - middle.bits_per_key
+    )
+    after = (_cost(middle, read_ns) - _cost(last, read_ns)) * (
+        middle.bits_per_key - first.bits_per_key
+    )
+    return before > after
+
+
+def _is_even(model: CostModel, num_keys: int, upper: Option, lower: Option) -> bool:
+    """Whether the rates between two options of a family cost what lies between them."""
+    if upper.policy != lower.policy or len(lower.params) != 1:
+        return False
+    found = model.option(num_keys, math.sqrt(upper.fpr * lower.fpr))
+    if found is None:
+        return False
+    bits = lower.bits_per_key - upper.bits_per_key
+    middle = upper.bits_per_key + bits / 2
+    return abs(found.bits_per_key - middle) <= _EVEN_SHARE * max(bits, 1.0)
+
+
+def _cost(option: Option, read_ns: float) -> float:
+    return option.probe_ns + option.fpr * read_ns
