@@ -11,9 +11,8 @@ import attrs
 
 import policies
 from benchmarks.errors import UnavailableError
-from benchmarks.levels.allocation import proportional_rates
 from benchmarks.levels.settings import Settings
-from filters.blocked import ADVISED_BITS_PER_KEY
+from filters import sizing
 from filters.errors import FilterError
 from filters.families import FAMILIES
 from filters.family import Family
@@ -21,6 +20,8 @@ from lsm.options import LEVELS as ALL_LEVELS
 from policies import FilterPolicy, LevelPolicies
 from policies.builtin import BUILTIN
 from policies.config import Choice
+from policies.cost_models import models_of
+from policies.placement import Run, place
 
 EXAMPLE = "examples/lsm.toml"
 # The families of which a quick run has the default on all levels.
@@ -114,16 +115,20 @@ def _levels(
 
 
 def _more_above(family: str, bits: int, *, few: bool = False) -> Configuration:
-    """Rates in proportion to the keys of the levels, in the memory of so many bits on all."""
+    """Rates by the law, in the memory of so many bits on all levels."""
     name = f"more above: {family} {bits}"
     return Configuration(name, partial(_proportional, name, family, bits), few)
 
 
 def _proportional(name: str, family: str, bits: int, counts: Counts) -> LevelPolicies:
-    most = ADVISED_BITS_PER_KEY if family == "blocked" else None
-    rates = proportional_rates(family, counts, bits, most)
-    chosen = {level: policies.create(family, fpr=rate) for level, rate in rates.items()}
-    return _levels(name, chosen).choose(counts)
+    budget = sum(
+        count * sizing.stored_bits_per_key(family, n=count, bits_per_key=bits)
+        for count in counts.values()
+    )
+    runs = [Run(count) for count in counts.values()]
+    placed = place(runs, budget, models=models_of([family]))
+    made = [policies.create(each.policy, **each.params) for each in placed.options]
+    return _levels(name, dict(zip(counts, made, strict=True))).choose(counts)
 
 
 def _plug_ins() -> list[Configuration]:

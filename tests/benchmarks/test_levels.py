@@ -21,7 +21,7 @@ import pytest
 import lsm
 import policies
 from benchmarks.filled_levels import fill
-from benchmarks.levels import LevelsPart, allocation, budget, outcome, table, unit
+from benchmarks.levels import LevelsPart, budget, configurations, outcome, table, unit
 from benchmarks.levels.bench import OPTIONS, Bench
 from benchmarks.levels.budget import ALL, BITS, BYTES, MEMORY, READS, frontier, within
 from benchmarks.levels.configurations import Configuration, all_configurations, described
@@ -293,24 +293,19 @@ def test_filters_scatter_as_told(family: str, params: dict[str, Any], rng: rando
 
 @pytest.mark.parametrize("family", ["classic", "blocked"])
 @pytest.mark.parametrize("bits", [6, 10])
-def test_rates_in_proportion_take_the_memory_of_a_uniform_configuration(
-    family: str, bits: int
-) -> None:
-    counts = {level: 880 * GROWTH ** (level - 1) for level in range(1, LEVELS + 1)}
-    most = 16 if family == "blocked" else None
-    rates = allocation.proportional_rates(family, counts, bits, most)
-    sizes = {at: sizing.bits_per_key(family, n=counts[at], fpr=rates[at]) for at in counts}
-    uniform = {at: sizing.bits_per_key(family, n=counts[at], bits_per_key=bits) for at in counts}
-    taken = math.fsum(counts[at] * sizes[at] for at in counts)
-    given = math.fsum(counts[at] * uniform[at] for at in counts)
-    assert 0.99 * given < taken <= given
-    lowest = sizing.fpr(family, bits_per_key=most) if most else 0
-    for at in range(1, LEVELS):
-        if rates[at] > 1.001 * lowest:
-            assert rates[at + 1] / rates[at] == pytest.approx(GROWTH, rel=0.01)
-        else:
-            assert sizes[at] < 17
-    assert rates[LEVELS] > rates[LEVELS - 1]
+def test_more_above_takes_the_memory_of_a_uniform_configuration(family: str, bits: int) -> None:
+    counts = {level: round(880 * GROWTH ** (level - 1)) for level in range(1, LEVELS + 1)}
+    chosen = configurations._more_above(family, bits).choose(counts)
+    taken = given = 0.0
+    rates = []
+    for level, count in counts.items():
+        params = chosen[level].params()
+        taken += count * sizing.stored_bits_per_key(family, n=count, **params)
+        given += count * sizing.stored_bits_per_key(family, n=count, bits_per_key=bits)
+        rates.append(params["fpr"])
+    assert 0.98 * given < taken <= 1.005 * given
+    assert rates == sorted(rates)
+    assert rates[-1] > 2 * rates[0]
 
 
 # -- Measuring -----------------------------------------------------------------------------
