@@ -7,6 +7,7 @@ method that returns a :class:`CostModel`, and can then be named among the ``fami
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -111,10 +112,35 @@ def _model_of(name: str) -> CostModel:
                 f"{did_you_mean(name, known)}: choose among {', '.join(known)}"
             )
         return FamilyModel(family)
-    return _plug_in_model(cls)
+    return PlugInModel(cls, _made_by(cls))
 
 
-def _plug_in_model(cls: type[FilterPolicy]) -> CostModel:
+@attrs.frozen
+class PlugInModel:
+    """The model that a plug-in has made, none of whose answers is believed unseen."""
+
+    policy_class: type[FilterPolicy]
+    made: Any = attrs.field(eq=id, repr=False)
+
+    @property
+    def policy(self) -> str:
+        """The name that the policy has, whatever its model says."""
+        return self.policy_class.name
+
+    def option(self, num_keys: int, fpr: float) -> Option | None:
+        """What the model offers; PluginError where it fails, or offers what cannot be."""
+        try:
+            found = self.made.option(num_keys, fpr)
+        except BaseException as error:
+            let_pass(error)
+            raise _blamed(self.policy_class, f"raised in option(): {cause(error)}") from error
+        if found is not None and not _can_be(found, fpr):
+            told = f"offers {found!r} for {num_keys} keys at a rate of {fpr:g}"
+            raise _blamed(self.policy_class, told)
+        return None if found is None else attrs.evolve(found, policy=self.policy)
+
+
+def _made_by(cls: type[FilterPolicy]) -> Any:
     make = getattr(cls, "cost_model", None)
     if make is None:
         raise ValueError(
@@ -122,10 +148,21 @@ def _plug_in_model(cls: type[FilterPolicy]) -> CostModel:
             "it out of the families, or name it as the policy of a level"
         )
     try:
-        made: CostModel = make()
+        return make()
     except BaseException as error:
         let_pass(error)
-        raise PluginError(
-            f"filter policy {cls.__qualname__} raised in cost_model(): {cause(error)}"
-        ) from error
-    return made
+        raise _blamed(cls, f"raised in cost_model(): {cause(error)}") from error
+
+
+def _can_be(found: object, fpr: float) -> bool:
+    """Whether this is an option with numbers that a filter can have, at the rate or below."""
+    if not isinstance(found, Option) or not isinstance(found.params, Mapping):
+        return False
+    numbers = (found.bits_per_key, found.fpr, found.probe_ns)
+    if not all(isinstance(each, int | float) and math.isfinite(each) for each in numbers):
+        return False
+    return found.bits_per_key > 0 and 0 < found.fpr <= fpr * _RATE_SLACK and found.probe_ns >= 0
+
+
+def _blamed(cls: type[FilterPolicy], what: str) -> PluginError:
+    return PluginError(f"filter policy {cls.__qualname__} {what}")

@@ -15,6 +15,7 @@ import pytest
 
 import policies
 from policies.budget import Budget
+from policies.builtin import BUILTIN
 from policies.cost_models import (
     NO_FILTER,
     CostModel,
@@ -24,6 +25,7 @@ from policies.cost_models import (
     usual_models,
 )
 from policies.placement import Run, advise, asked_runs, floor, place
+from policies.registry import Registry
 from tests.effort import by_effort
 
 CASES = by_effort(60, 600, 6000)
@@ -219,6 +221,76 @@ def test_models_are_those_of_policies() -> None:
         models_of(["none"])
     with pytest.raises(policies.UnknownPolicyError):
         models_of(["bloked"])
+
+
+class Modelled(policies.FilterPolicy):
+    """A plug-in that is all there, and half as large as any filter can be."""
+
+    name = "acme.modelled"
+    made: Any = Bound(share=0.5)
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b""
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return True
+
+    @classmethod
+    def cost_model(cls) -> Any:
+        if isinstance(cls.made, BaseException):
+            raise cls.made
+        return cls.made
+
+
+@pytest.fixture
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> type[Modelled]:
+    monkeypatch.setattr("policies.registry._REGISTRY", Registry(BUILTIN))
+    return policies.register(Modelled)
+
+
+def test_a_plug_in_with_a_model_is_chosen_among_the_others(plug_in: type[Modelled]) -> None:
+    found = advise(COUNTS, families=["blocked", plug_in.name])
+    assert {run.option.policy for run in found.runs} == {plug_in.name}
+    assert plug_in.name not in str(advise(COUNTS))
+
+
+@attrs.frozen
+class Lying:
+    found: Any
+
+    def option(self, num_keys: int, fpr: float) -> Any:
+        if isinstance(self.found, BaseException):
+            raise self.found
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (KeyError("no"), r"Modelled raised in cost_model\(\): KeyError"),
+        (None, r"raised in option\(\): AttributeError"),
+        (Lying(KeyError("no")), r"raised in option\(\): KeyError"),
+        (Lying("nonsense"), "offers 'nonsense' for"),
+        (Lying(Option("x", {}, math.nan, 1e-9, 1.0)), "offers Option"),
+        (Lying(Option("x", {}, -1.0, 1e-9, 1.0)), "offers Option"),
+        (Lying(Option("x", {}, 1.0, 0.9, 1.0)), "offers Option"),
+        (Lying(Option("x", {}, 1.0, 1e-9, -1.0)), "offers Option"),
+    ],
+)
+def test_a_model_that_cannot_be_right_is_named(
+    plug_in: type[Modelled], made: Any, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plug_in, "made", made)
+    with pytest.raises(policies.PluginError, match=told):
+        advise(COUNTS, families=[plug_in.name])
+
+
+def test_a_plug_in_without_a_model_is_refused(
+    plug_in: type[Modelled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(plug_in, "cost_model")
+    with pytest.raises(ValueError, match=r"'acme.modelled' has no cost_model\(\)"):
+        advise(COUNTS, families=[plug_in.name])
 
 
 def test_a_family_offers_what_it_does_not_warn_of() -> None:
