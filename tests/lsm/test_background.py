@@ -193,6 +193,10 @@ def flush_tables(db: lsm.DB, count: int) -> None:
         db.flush()
 
 
+def somebody_awaits_tables() -> bool:
+    return any(is_in(each, "_await_tables") for each in compacting())
+
+
 @pytest.mark.usefixtures("ages")
 @patient
 def test_tables_that_come_fast_are_merged_together(tmp_path: Path) -> None:
@@ -227,10 +231,17 @@ def test_tables_that_come_slowly_are_merged_when_they_are_due(tmp_path: Path) ->
 def test_who_asks_for_a_compaction_does_not_wait_for_further_tables(tmp_path: Path) -> None:
     with brisk(tmp_path / "db") as db:
         flush_tables(db, 2 + 4)
+        until(somebody_awaits_tables)
         db.compact_range()
         assert db.stats().levels[0].tables == 0
+    with brisk(tmp_path / "loaded") as db:
+        flush_tables(db, 2 + 4)
+        until(somebody_awaits_tables)
+        assert lsm.bulk.load(db, [(b"x", b"y")]) is not None
+        assert db.get(b"x") == b"y"
     with brisk(tmp_path / "closed") as db:
         flush_tables(db, 2 + 4)
+        until(somebody_awaits_tables)
         assert db.stats().levels[0].tables == 4
     until(lambda: not compacting())
 
