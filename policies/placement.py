@@ -21,14 +21,14 @@ import attrs
 
 from filters.sizing_parameters import checked_int, checked_number
 from policies.advised import Advice, AdvisedRun
-from policies.budget import Budget, nanoseconds
+from policies.budget import SHARE, Budget, nanoseconds
 from policies.cost_models import NO_FILTER, CostModel, Option, models_of, usual_models
 from policies.curve import Curve, curve_of
 
 FLASH_NS = 100_000.0
 """What reading a block takes where nothing else is said: flash."""
 
-# Runs of sizes, and of blocks that cost, within such a factor of each other share a curve.
+# Runs share a curve whose sizes, and what blocks cost, are in one of so many classes to an octave.
 _SIZE_CLASSES, _READ_CLASSES = 2, 8
 
 # Who is never asked in vain has no choice.
@@ -40,7 +40,7 @@ _LOOKS = 64
 _UNSPENT_SHARE = 0.001
 # So many jumps that do not fit are tried both ways.
 _BRANCHES = 6
-# Runs that would pay within such a factor of each other are treated alike.
+# Runs that would pay the same to a 64th are treated alike.
 _WEIGHTS = 64
 
 
@@ -54,6 +54,10 @@ class Run:
     keys: int
     asked: float = 1.0
     missed: float = attrs.field(default=attrs.Factory(lambda self: self.asked, takes_self=True))
+
+
+Asking = Sequence[tuple[Run, Curve]]
+"""Runs, and what each can choose from."""
 
 
 @attrs.frozen
@@ -116,6 +120,11 @@ def advise(
         for level, keys in sorted(levels.items())
         for count in ([keys] if isinstance(keys, int) else keys)
     ]
+    if allowed.unit == SHARE and not data_bytes:
+        raise ValueError(
+            f"budget {budget!r} is a share of the data, and nobody said how large they are: pass "
+            "data_bytes=, or a budget in bits/key or MiB"
+        )
     bits = allowed.bits(sum(count for _, count in counts), data_bytes)
     runs = asked_runs([count for _, count in counts], absent)
     placed = place(runs, bits, models=models, read_ns=read_ns)
@@ -175,9 +184,6 @@ def _weight(run: Run) -> float:
     return round(_WEIGHTS * math.log(run.keys / run.asked)) / _WEIGHTS
 
 
-Asking = Sequence[tuple[Run, Curve]]
-
-
 def _options(asking: Asking, budget: float, read_ns: float, branches: int) -> list[Option] | None:
     """What every run gets at the one price; None where the least that they take is too much.
 
@@ -186,12 +192,13 @@ def _options(asking: Asking, budget: float, read_ns: float, branches: int) -> li
     the others make do with less: up to so many ``branches`` both are tried.
     """
     price = _price(asking, budget)
-    worth = {
-        (id(curve), weight): curve.at(price + weight)
-        for run, curve in asking
-        for weight in (_weight(run),)
-    }
-    options = [worth[id(curve), _weight(run)] for run, curve in asking]
+    worth: dict[tuple[int, float], Option] = {}
+    options = []
+    for run, curve in asking:
+        place = id(curve), _weight(run)
+        if place not in worth:
+            worth[place] = curve.at(price + place[1])
+        options.append(worth[place])
     each = zip(asking, options, strict=True)
     left = budget - math.fsum(run.keys * option.bits_per_key for (run, _), option in each)
     if left < -_UNSPENT_SHARE * budget:
@@ -199,18 +206,18 @@ def _options(asking: Asking, budget: float, read_ns: float, branches: int) -> li
     if left <= _UNSPENT_SHARE * budget:
         return options
     fitting, stuck, changed = list(asking), [], {}
-    for place, (run, curve) in enumerate(asking):
+    for index, (run, curve) in enumerate(asking):
         jump = curve.jump_below(price + _weight(run))
         if jump is None:
             continue
         needed = run.keys * (jump.lower.bits_per_key - jump.upper.bits_per_key)
         if needed > left:
-            stuck.append((place, jump.lower.bits_per_key))
+            stuck.append((index, jump.lower.bits_per_key))
             continue
         left -= needed
         if id(curve) not in changed:
             changed[id(curve)] = curve.from_on(jump.lower.bits_per_key)
-        fitting[place] = run, changed[id(curve)]
+        fitting[index] = run, changed[id(curve)]
     if changed:
         return _options(fitting, budget, read_ns, branches)
     if not stuck:
@@ -246,11 +253,11 @@ def _time(runs: Sequence[Run], options: Sequence[Option], read_ns: float) -> flo
     )
 
 
-def _price(runs: Sequence[tuple[Run, Curve]], budget: float) -> float:
+def _price(asking: Asking, budget: float) -> float:
     """The logarithm of the lowest price at which all bits that are worth it fit the budget."""
     wanted: dict[tuple[int, float], list[float]] = {}
     curves: dict[int, Curve] = {}
-    for run, curve in runs:
+    for run, curve in asking:
         if run.keys:
             curves[id(curve)] = curve
             wanted.setdefault((id(curve), _weight(run)), []).append(run.keys)

@@ -366,6 +366,7 @@ def test_a_budget_is_bits(text: str, keys: int, data: int, bits: float) -> None:
         ({"read_cost": "0 ns"}, "allowed are 1 ns to 100 s"),
         ({"absent_share": 1.5}, "absent_share is out of range: 1.5, allowed are 0 to 1"),
         ({"families": ["none"]}, "choose among blocked"),
+        ({"budget": "1 %"}, "nobody said how large they are: pass data_bytes="),
     ],
 )
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, Any], told: str) -> None:
