@@ -271,6 +271,7 @@ class Background:
         """Begin no compaction until the load is over, and return when none runs."""
         state = self._state
         load.is_alone = True
+        state.changed.notify_all()  # who waits for tables is to go on without them
         others = [kind for kind in self._kinds if kind is not self._loading]
         while True:
             ticket = state.changed.ticket()

@@ -11,7 +11,9 @@ import pytest
 
 import lsm
 from lsm import background
+from lsm.background import Background
 from lsm.errors import IOError
+from lsm.loading import Load
 from lsm.options import TIB
 from lsm.pace import Speed
 from tests.lsm.crew import PATIENCE, Crew, Gate, Hooked, is_in, until
@@ -57,8 +59,12 @@ def at_create(hook: Callable[[], object]) -> Callable[[str, str], None]:
     )
 
 
+def at_work(kind: str) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == f"lsm-{kind}"]
+
+
 def compacting() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name == "lsm-compaction"]
+    return at_work("compaction")
 
 
 @patient
@@ -228,15 +234,24 @@ def test_tables_that_come_slowly_are_merged_when_they_are_due(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("ages")
 @patient
-def test_who_asks_for_a_compaction_does_not_wait_for_further_tables(tmp_path: Path) -> None:
+def test_who_asks_for_a_compaction_does_not_wait_for_further_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with brisk(tmp_path / "db") as db:
         flush_tables(db, 2 + 4)
         until(somebody_awaits_tables)
         db.compact_range()
         assert db.stats().levels[0].tables == 0
+    wait_until_alone = Background.wait_until_alone
+
+    def wait_when_all_is_quiet(self: Background, load: Load) -> None:
+        """Begin when the flush before the load can wake nobody any more."""
+        until(lambda: not at_work("flush") and somebody_awaits_tables())
+        wait_until_alone(self, load)
+
+    monkeypatch.setattr(Background, "wait_until_alone", wait_when_all_is_quiet)
     with brisk(tmp_path / "loaded") as db:
         flush_tables(db, 2 + 4)
-        until(somebody_awaits_tables)
         assert lsm.bulk.load(db, [(b"x", b"y")]) is not None
         assert db.get(b"x") == b"y"
     with brisk(tmp_path / "closed") as db:
