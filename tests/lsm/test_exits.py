@@ -203,6 +203,8 @@ def test_a_database_that_was_never_closed_is_released_with_the_last_who_has_it(
 
 CTRL_C = (
     """
+# Who is started in the background of a shell is not interrupted, and neither are its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 db, sure = opened(write_buffer_size=rng.choice((500, 1 << 20))), []
 begin, pause = threading.Semaphore(0), threading.Event()
 
