@@ -17,9 +17,17 @@ BITS_PER_KEY, SHARE = "bits/key", "%"
 _BYTES: Mapping[str, int] = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _NANOSECONDS: Mapping[str, float] = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
-# The most bits per key that any family makes use of, and a share above which tables are filters.
+# The most bits per key that any family makes use of, a share above which tables are filters, and
+# more memory than a machine has.
 _MOST_BITS_PER_KEY, _MOST_PERCENT = 100.0, 100.0
+_MOST_GIB = 1024
+_MOST: Mapping[str, float] = {BITS_PER_KEY: _MOST_BITS_PER_KEY, SHARE: _MOST_PERCENT} | {
+    unit: _MOST_GIB * _BYTES["GiB"] / size for unit, size in _BYTES.items()
+}
 _MOST_NANOSECONDS = 1e11
+
+# So many digits behind the point are read and written.
+_DIGITS = 6
 
 
 @attrs.frozen
@@ -30,12 +38,14 @@ class Budget:
     unit: str
 
     @classmethod
-    def parse(cls, text: object) -> Self:
+    def parse(cls, text: object, what: str = "budget") -> Self:
         """The budget that somebody wrote; TypeError or ValueError with what is allowed."""
-        number, unit = _parsed("budget", text, (BITS_PER_KEY, *_BYTES, SHARE), "10 bits/key")
-        most = {BITS_PER_KEY: _MOST_BITS_PER_KEY, SHARE: _MOST_PERCENT}.get(unit)
-        if most is not None and number > most:
-            raise ValueError(f"budget is out of range: {text!r}, allowed are 0 to {most:g} {unit}")
+        number, unit = _parsed(what, text, (BITS_PER_KEY, *_BYTES, SHARE), "10 bits/key")
+        if number > _MOST[unit]:
+            most = (
+                f"{_MOST[unit]:g} {unit}" if unit in (BITS_PER_KEY, SHARE) else f"{_MOST_GIB} GiB"
+            )
+            raise ValueError(f"{what} is out of range: {text!r}, allowed are 0 to {most}")
         return cls(number, unit)
 
     def bits(self, num_keys: int, data_bytes: int = 0) -> float:
@@ -47,16 +57,31 @@ class Budget:
         return self.number * _BYTES[self.unit] * 8
 
     def __str__(self) -> str:
-        return f"{self.number:g} {self.unit}"
+        return f"{_digits(self.number)} {self.unit}"
 
 
 def nanoseconds(what: str, text: object) -> float:
     """A time that somebody wrote, such as ``"100 us"``."""
     number, unit = _parsed(what, text, tuple(_NANOSECONDS), "100 us")
-    found = number * _NANOSECONDS[unit]
+    found = round(number * _NANOSECONDS[unit], _DIGITS)
     if not 1 <= found <= _MOST_NANOSECONDS:
         raise ValueError(f"{what} is out of range: {text!r}, allowed are 1 ns to 100 s")
     return found
+
+
+def time_text(ns: float) -> str:
+    """What :func:`nanoseconds` reads as so many, in the largest unit that says it exactly."""
+    for unit, size in sorted(_NANOSECONDS.items(), key=lambda each: -each[1]):
+        number = _digits(ns / size)
+        if ns >= size and round(float(number) * size, _DIGITS) == ns:
+            return f"{number} {unit}"
+    return f"{_digits(ns)} ns"
+
+
+def _digits(number: float) -> str:
+    whole, _, fraction = f"{number:.{_DIGITS}f}".partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}" if fraction else whole
 
 
 def _parsed(what: str, text: object, units: tuple[str, ...], example: str) -> tuple[float, str]:

@@ -13,7 +13,8 @@ from policies import registry
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, cause, did_you_mean, words
-from policies.parameters import parameter_names
+from policies.parameters import BUDGET_KEYS, parameter_names
+from policies.rule import BudgetRule
 from policies.sections import Section
 
 DEFAULT_POLICY = "blocked"
@@ -51,9 +52,27 @@ class Choice:
             )
 
 
-def choices(document: Mapping[str, Any], levels: int, source: str) -> tuple[list[Choice], bool]:
-    """The choice for each level, and the value of ``optimize_filters_for_hits``."""
+def usual_choice() -> Choice:
+    """What an empty section selects."""
+    return _choice(Section("", "filters", {}), _FILTERS_KEYS)
+
+
+def selection(
+    document: Mapping[str, Any], levels: int, source: str
+) -> tuple[list[Choice], bool, BudgetRule | None]:
+    """The choice for each level, the value of ``optimize_filters_for_hits``, and a budget's rule.
+
+    With a rule there is nothing to choose: each level has the usual choice.
+    """
     section = _filters_section(document, source)
+    rule = BudgetRule.from_section(section)
+    if rule is not None:
+        return [usual_choice()] * levels, False, rule
+    chosen, hits = _choices(section, levels)
+    return chosen, hits, None
+
+
+def _choices(section: Section, levels: int) -> tuple[list[Choice], bool]:
     hits = section.entries.get(HITS, False)
     if not isinstance(hits, bool):
         raise section.error(f"{HITS} is true or false, not {hits!r}")
@@ -83,8 +102,9 @@ def _filters_section(document: Mapping[str, Any], source: str) -> Section:
 
 def _level_choice(section: Section) -> Choice:
     """What the section of one level or range selects; it inherits nothing."""
-    if HITS in section.entries:
-        raise section.error(f"{HITS} is for the whole database: move it to [filters]")
+    for key in (HITS, *BUDGET_KEYS):
+        if key in section.entries:
+            raise section.error(f"{key} is for the whole database: move it to [filters]")
     if "policy" not in section.entries:
         near = [key for key in section.entries if did_you_mean(key, ["policy"])]
         known = ", ".join(registry.available())
@@ -100,7 +120,7 @@ def _choice(section: Section, own_keys: frozenset[str]) -> Choice:
     """The policy and layout of one section, all of its keys checked."""
     name = section.entries.get("policy")
     if name is None:
-        section.check_keys(own_keys, "where no policy is named")
+        section.check_keys(own_keys | {"budget"}, "where no policy is named")
         name = DEFAULT_POLICY
     if not isinstance(name, str):
         known = ", ".join(registry.available())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from policies import config
 from policies.config import Choice
 from policies.contract import FilterPolicy
 from policies.errors import plugin_error
+from policies.rule import READ_COST, BudgetRule
 from policies.sections import Section, read, toml_key
 
 MAX_LEVELS = 1000
@@ -24,10 +25,25 @@ class LevelPolicies:
     """The policy of every level, from 0 down: ``levels[3]`` is level 3's.
 
     ``optimize_filters_for_hits`` holds for the whole database: its last level then has no filters.
+    With a ``rule`` a budget decides table by table, and the choices are those of an empty
+    configuration, for where no law can be asked.
     """
 
     choices: tuple[Choice, ...]
     optimize_filters_for_hits: bool = False
+    rule: BudgetRule | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse choices beside a rule that are not the usual ones: they would never be written."""
+        if self.rule is None:
+            return
+        if not isinstance(self.rule, BudgetRule):
+            raise TypeError(f"rule is a BudgetRule, not {self.rule!r}")
+        usual = config.usual_choice()
+        if self.optimize_filters_for_hits or any(each != usual for each in self.choices):
+            raise ValueError(
+                "a budget places the filters of all levels: leave out the choices, or the rule"
+            )
 
     @classmethod
     def from_config(
@@ -35,8 +51,35 @@ class LevelPolicies:
     ) -> Self:
         """The selection of a whole configuration document; PolicyConfigError names ``source``."""
         checked_int("levels", levels, 1, MAX_LEVELS)
-        choices, hits = config.choices(document, levels, source)
-        return cls(tuple(choices), hits)
+        choices, hits, rule = config.selection(document, levels, source)
+        return cls(tuple(choices), hits, rule)
+
+    @classmethod
+    def by_budget(
+        cls,
+        budget: str,
+        levels: int = 7,
+        *,
+        read_cost: str = READ_COST,
+        absent_share: float = 1.0,
+        families: Iterable[str] | None = None,
+        heat: bool = True,
+    ) -> Self:
+        """Filters wherever a budget such as ``"10 bits/key"`` saves most; see docs/placement.md."""
+        entries = {
+            "budget": budget,
+            "read_cost": read_cost,
+            "absent_share": absent_share,
+            "families": families,
+            "heat": heat,
+        }
+        return cls.of_rule(BudgetRule.of(entries), levels)
+
+    @classmethod
+    def of_rule(cls, rule: BudgetRule, levels: int = 7) -> Self:
+        """Filters as this rule places them, on all levels."""
+        checked_int("levels", levels, 1, MAX_LEVELS)
+        return cls((config.usual_choice(),) * levels, rule=rule)
 
     @classmethod
     def uniform(cls, policy: FilterPolicy, levels: int = 7, layout: str = "table") -> Self:
@@ -61,10 +104,14 @@ class LevelPolicies:
         """The same selection, its policies creating filters under this seed."""
         shared = {id(each): each for each in self.choices}
         seeded = {key: _seeded(each, seed) for key, each in shared.items()}
-        return attrs.evolve(self, choices=tuple(seeded[id(each)] for each in self.choices))
+        choices = tuple(seeded[id(each)] for each in self.choices)
+        rule = None if self.rule is None else self.rule.with_seed(seed)
+        return attrs.evolve(self, choices=choices, rule=rule)
 
     def to_toml(self) -> str:
         """The selection as a configuration that :func:`load` reads back as an equal one."""
+        if self.rule is not None:
+            return Section("", "filters", self.rule.entries()).to_toml()
         written = [_entries(choice) for choice in self.choices]
         usual = max(written, key=written.count)
         whole = {**usual, config.HITS: self.optimize_filters_for_hits}

@@ -10,9 +10,14 @@ import attrs
 
 from policies.errors import UnknownParameterError, did_you_mean
 
+BUDGET_KEYS = ("budget", "read_cost", "absent_share", "families", "heat")
+"""The keys of a configuration that stand in for a policy and its parameters."""
+
 # Keys of a configuration table with a meaning of their own, and the one secret: no parameter may
 # be called so.
-RESERVED = frozenset({"layout", "level", "optimize_filters_for_hits", "policy", "seed"})
+RESERVED = frozenset(
+    {"layout", "level", "optimize_filters_for_hits", "policy", "seed", *BUDGET_KEYS}
+)
 
 
 def parameter_fields(cls: type[Any]) -> list[attrs.Attribute[Any]]:

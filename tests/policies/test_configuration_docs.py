@@ -18,8 +18,9 @@ from filters.sizing_parameters import SizingParameters
 from lsm import options
 from policies import PolicyConfigError, config, levels
 from policies.builtin import BUILTIN, FamilyPolicy
-from policies.parameters import parameter_names
+from policies.parameters import BUDGET_KEYS, parameter_names
 from policies.registry import Registry
+from policies.rule import READ_COST
 from tests.filters.test_family_formats import table_rows
 
 ROOT = Path(__file__).parents[2]
@@ -144,13 +145,20 @@ def test_what_the_page_says_of_its_files() -> None:
 
 def test_the_table_of_keys_is_complete() -> None:
     rows = {row[0].strip("`"): row[1:] for row in table_rows(section("Keys"))}
-    assert rows.keys() - {"a parameter of the policy"} == config._FILTERS_KEYS
+    assert rows.keys() - {"a parameter of the policy"} == config._FILTERS_KEYS | set(BUDGET_KEYS)
     for key, (above, below, _, default) in rows.items():
+        if key in BUDGET_KEYS:
+            assert (above, below) == (
+                "instead of all above" if key == "budget" else "with `budget`",
+                "no",
+            )
         if key in config._FILTERS_KEYS:
-            assert above == "yes"
+            assert above == ("without `budget`" if key == "level" else "yes")
             assert (below != "no") == (key in config._LEVEL_KEYS)
         if key == "policy":
             assert default == f'`"{config.DEFAULT_POLICY}"`'
+        if key == "read_cost":
+            assert default == f'`"{READ_COST}"`'
         if key == "layout":
             assert default == f'`"{config.DEFAULT_LAYOUT}"`'
     assert [cls.name for cls in BUILTIN if "block" in cls.layouts] == ["leveldb"]

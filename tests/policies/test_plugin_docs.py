@@ -134,7 +134,7 @@ def test_the_tables_and_lists_of_the_page() -> None:
         for kind in (containment.INTERRUPTIONS, containment.MOMENTARY)
     } | {"all else"}
     assert f"nest [{block_format.DEEPEST} levels]" in TEXT
-    listed = re.search(r"^- ((?:`\w+`,? (?:and )?)+)have a meaning already", TEXT, re.MULTILINE)
+    listed = re.search(r"^- ((?:`\w+`,?\s+(?:and )?)+)have a meaning already", TEXT, re.MULTILINE)
     assert listed
     assert set(re.findall(r"`(\w+)`", listed[1])) == RESERVED
     assert f"`{plugins.GROUP}`" in TEXT
