@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Self, final
 
 from lsm import inspection, iterators, lookups, opening
@@ -59,6 +59,11 @@ class DB(Keyspace):
         config: str | os.PathLike[str] | None = None,
         filter_policy: FilterPolicy | LevelPolicies | NotGiven | None = NOT_GIVEN,
         filter_layout: str | None = None,
+        filter_budget: str | None = None,
+        filter_read_cost: str | None = None,
+        filter_absent_share: float | None = None,
+        filter_families: Iterable[str] | None = None,
+        filter_heat: bool | None = None,
         filter_cache_size: int | None = None,
         filters_compare_bytes: bool | None = None,
         table_cache_size: int | None = None,
@@ -82,6 +87,11 @@ class DB(Keyspace):
             "bloom_filter_bits": bloom_filter_bits,
             "filter_policy": filter_policy,
             "filter_layout": filter_layout,
+            "filter_budget": filter_budget,
+            "filter_read_cost": filter_read_cost,
+            "filter_absent_share": filter_absent_share,
+            "filter_families": filter_families,
+            "filter_heat": filter_heat,
             "filter_cache_size": filter_cache_size,
             "filters_compare_bytes": filters_compare_bytes,
             "table_cache_size": table_cache_size,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ from policies.config import DEFAULT_LAYOUT
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, did_you_mean
 from policies.levels import LevelPolicies
+from policies.parameters import BUDGET_KEYS
+from policies.rule import BudgetRule
 from policies.sections import Section, parsed, read
 
 LEVELS = 7
@@ -147,8 +149,15 @@ def _check_filters(_options: object, _field: object, filters: Any) -> None:
             f"filters is for {len(filters)} levels, and a database has {LEVELS}: "
             f"make it with levels={LEVELS}"
         )
-    for cls in dict.fromkeys(map(type, filters)):
+    for cls in dict.fromkeys(_classes_of(filters)):
         _check_leads_back(cls)
+
+
+def _classes_of(filters: LevelPolicies) -> Iterator[type[FilterPolicy]]:
+    """The classes of all policies whose filters tables may get."""
+    yield from map(type, filters)
+    if filters.rule is not None:
+        yield from filters.rule.classes()
 
 
 def check_can_be_opened_again(policy: FilterPolicy) -> None:
@@ -304,12 +313,13 @@ _MOST_KNOWN = 16
 def _are_still_found(filters: LevelPolicies) -> bool:
     """Whether the names of these policies still lead to their classes."""
     try:
-        return all(registry.lookup(cls.name) is cls for cls in {type(each) for each in filters})
+        return all(registry.lookup(cls.name) is cls for cls in set(_classes_of(filters)))
     except FilterError:
         return False
 
 
-_FILTER_KEYWORDS = ("filter_policy", "filter_layout", "bloom_filter_bits")
+_BUDGET_KEYWORDS = tuple(f"filter_{key}" for key in BUDGET_KEYS)
+_FILTER_KEYWORDS = ("filter_policy", "filter_layout", "bloom_filter_bits", *_BUDGET_KEYWORDS)
 _KEYWORDS = (*KEYS, *_FILTER_KEYWORDS)
 _NONE_IS_A_CHOICE = ("compression", "filter_policy")
 
@@ -333,11 +343,14 @@ def effective(
             nearest = did_you_mean(name, _KEYWORDS)
             raise TypeError(f"unknown option {name!r}{nearest}; allowed are {known}")
     given_values = {name: value for name, value in given.items() if _is_given(name, value)}
-    filters = _filters_of_keywords(
-        given_values.pop("filter_policy", NOT_GIVEN),
-        given_values.pop("filter_layout", None),
-        given_values.pop("bloom_filter_bits", 0),
-    )
+    asked = {name: given_values.pop(name) for name in _FILTER_KEYWORDS if name in given_values}
+    filters = _budget_of_keywords(asked)
+    if filters is None:
+        filters = _filters_of_keywords(
+            asked.get("filter_policy", NOT_GIVEN),
+            asked.get("filter_layout"),
+            asked.get("bloom_filter_bits", 0),
+        )
     if filters is not None:
         given_values["filters"] = filters
     base = load(config) if config is not None else kept(filters)
@@ -349,6 +362,27 @@ def effective(
 def _is_given(name: str, value: object) -> bool:
     """Whether a keyword was given, in plyvel's way: None is as good as nothing, mostly."""
     return value is not NOT_GIVEN and (value is not None or name in _NONE_IS_A_CHOICE)
+
+
+def _budget_of_keywords(asked: Mapping[str, Any]) -> LevelPolicies | None:
+    """The filters that ``filter_budget`` and what goes with it select; None where it is not given.
+
+    TypeError or ValueError for what goes with it and stands alone, and for what does not.
+    """
+    entries = {key: asked[f"filter_{key}"] for key in BUDGET_KEYS if f"filter_{key}" in asked}
+    if "budget" not in entries:
+        for key in entries:
+            raise ValueError(
+                f'filter_{key} goes with a budget: give filter_budget="10 bits/key", say, and all '
+                "that is not at its default, or write it into the configuration"
+            )
+        return None
+    for name in ("filter_policy", "filter_layout", "bloom_filter_bits"):
+        if name in asked and (name != "bloom_filter_bits" or asked[name]):
+            raise ValueError(
+                f"filter_budget places the filters of all levels: leave out {name}, or the budget"
+            )
+    return LevelPolicies.of_rule(BudgetRule.of(entries, "filter_"), LEVELS)
 
 
 def _filters_of_keywords(policy: Any, layout: str | None, bits: int) -> LevelPolicies | None:

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from lsm import foreign, opening
@@ -48,6 +48,11 @@ def repair_db(
     config: str | os.PathLike[str] | None = None,
     filter_policy: FilterPolicy | LevelPolicies | NotGiven | None = NOT_GIVEN,
     filter_layout: str | None = None,
+    filter_budget: str | None = None,
+    filter_read_cost: str | None = None,
+    filter_absent_share: float | None = None,
+    filter_families: Iterable[str] | None = None,
+    filter_heat: bool | None = None,
     storage: Storage | None = None,
     dry_run: bool | None = False,
 ) -> Report | None:
@@ -80,6 +85,11 @@ def repair_db(
         bloom_filter_bits=bloom_filter_bits,
         filter_policy=filter_policy,
         filter_layout=filter_layout,
+        filter_budget=filter_budget,
+        filter_read_cost=filter_read_cost,
+        filter_absent_share=filter_absent_share,
+        filter_families=filter_families,
+        filter_heat=filter_heat,
         dry_run=dry_run,
     )
     return report if dry_run else None

@@ -381,6 +381,13 @@ OPENING: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         TypeError,
         "policies.create",
     ),
+    "budget without a unit": ({"filter_budget": "10"}, ValueError, "filter_budget is a number"),
+    "budget and policy": (
+        {"filter_budget": "10 bits/key", "filter_policy": policies.BlockedPolicy()},
+        ValueError,
+        "leave out filter_policy, or the budget",
+    ),
+    "read cost alone": ({"filter_read_cost": "1 ms"}, ValueError, "filter_read_cost goes with a"),
     "layout alone": ({"filter_layout": "block"}, ValueError, "filter_layout.*filter_policy"),
     "unknown layout": (
         {"filter_policy": policies.BlockedPolicy(), "filter_layout": "round"},

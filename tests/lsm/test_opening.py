@@ -201,3 +201,25 @@ def test_kept_options_name_a_policy_by_what_its_name_means_now(
         for _ in range(2):
             options = opening.options_of(storage, PATH, None, {})
             assert {type(policy) for policy in options.filters} == {cls}
+
+
+def test_a_budget_is_kept_with_the_database(storage: SimulatedStorage) -> None:
+    lsm.DB(PATH, storage=storage, filter_budget="8 bits/key", filter_families=["xor"]).close()
+    kept = opening.options_of(storage, PATH, None, {}).filters
+    assert kept == policies.LevelPolicies.by_budget("8 bits/key", families=["xor"])
+    before = files(storage)
+    with lsm.DB(PATH, storage=storage) as db:
+        assert db.get(b"key") == b"value"
+    assert files(storage)["lsm-options.toml"] == before["lsm-options.toml"]
+    lsm.DB(PATH, storage=storage, filter_policy=None).close()
+    assert opening.options_of(storage, PATH, None, {}).filters.rule is None
+
+
+def test_repairing_takes_a_budget_and_refuses_what_goes_with_one_alone(
+    storage: SimulatedStorage,
+) -> None:
+    lsm.repair_db(PATH, storage=storage, filter_budget="8 bits/key", filter_heat=False)
+    with lsm.DB(PATH, storage=storage) as db:
+        assert db.get(b"key") == b"value"
+    with pytest.raises(ValueError, match="filter_heat goes with a budget"):
+        lsm.repair_db(PATH, storage=storage, filter_heat=False)

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import policies
+from filters.errors import FilterError
+from filters.families import FAMILIES
 from lsm import options
 from lsm.options import (
     COMPRESSIONS,
@@ -34,6 +36,7 @@ from lsm.options import (
 )
 from policies import FilterPolicy, LevelPolicies, PluginError, PolicyConfigError
 from policies.config import Choice
+from policies.cost_models import FamilyModel
 from tests.effort import examples
 from tests.filters.test_family_formats import table_rows
 
@@ -378,6 +381,7 @@ REFUSED = [
     ("[engine]\nlevel0_compact_files = 20", ["[engine]: level0_slow_files", "20 (level0_compact"]),
     ("[filters]\npolicy = 'x'", ["[filters]: policy: unknown filter policy 'x'", "known are"]),
     ("[filters.level.7]\npolicy = 'none'", ["[filters.level]: '7' is out of range"]),
+    ("[filters]\nbudget = '1'", ["[filters]: budget is a number with a unit"]),
 ]
 
 
@@ -420,9 +424,18 @@ SOME_POLICIES = st.one_of(
 SOME_CHOICES = SOME_POLICIES.flatmap(
     lambda policy: st.builds(Choice, st.just(policy), st.sampled_from(sorted(policy.layouts)))
 )
-SOME_FILTERS = st.builds(
-    LevelPolicies, st.tuples(*[SOME_CHOICES] * LEVELS), st.booleans()
-) | st.builds(uniform, SOME_POLICIES)
+SOME_BUDGETS = st.builds(
+    LevelPolicies.by_budget,
+    st.sampled_from(["10 bits/key", "64 MiB", "1.5 %"]),
+    absent_share=st.floats(0, 1),
+    families=st.none() | st.just(["blocked", "xor"]),
+    heat=st.booleans(),
+)
+SOME_FILTERS = (
+    st.builds(LevelPolicies, st.tuples(*[SOME_CHOICES] * LEVELS), st.booleans())
+    | st.builds(uniform, SOME_POLICIES)
+    | SOME_BUDGETS
+)
 
 
 @st.composite
@@ -550,7 +563,7 @@ def test_a_keyword_of_none_was_not_given() -> None:
 
 
 def test_a_keyword_that_is_not_given_was_not_given() -> None:
-    names = (*KEYS, "filter_policy", "filter_layout", "bloom_filter_bits")
+    names = (*KEYS, *options._FILTER_KEYWORDS)
     assert opened(KEPT, **dict.fromkeys(names, NOT_GIVEN)) == KEPT
     assert repr(NOT_GIVEN) == "NOT_GIVEN"
 
@@ -663,6 +676,106 @@ def test_bloom_filter_bits_stand_alone(keywords: dict[str, Any]) -> None:
         opened(bloom_filter_bits=10, **keywords)
 
 
+def test_a_budget_places_the_filters_of_all_levels() -> None:
+    assert opened(KEPT, filter_budget="10 bits/key") == attrs.evolve(
+        KEPT, filters=LevelPolicies.by_budget("10 bits/key")
+    )
+    chosen = opened(
+        filter_budget="1 %",
+        filter_read_cost="10 ms",
+        filter_absent_share=0.5,
+        filter_families=["blocked", "cuckoo"],
+        filter_heat=False,
+        bloom_filter_bits=0,
+    )
+    assert chosen.filters == LevelPolicies.by_budget(
+        "1 %", read_cost="10 ms", absent_share=0.5, families=["blocked", "cuckoo"], heat=False
+    )
+    assert parse(chosen.to_toml()) == chosen
+
+
+GOES_WITH_A_BUDGET: dict[str, Any] = {
+    "filter_read_cost": "100 us",
+    "filter_absent_share": 0.0,
+    "filter_families": ["blocked"],
+    "filter_heat": False,
+}
+
+
+@pytest.mark.parametrize("name", GOES_WITH_A_BUDGET)
+def test_what_goes_with_a_budget_does_not_go_alone(name: str, config: Path) -> None:
+    config.write_text("[filters]\nbudget = '10 bits/key'")
+    given_alone = {name: GOES_WITH_A_BUDGET[name]}
+    for base in ({}, {"kept": KEPT}, {"config": config}):
+        with pytest.raises(ValueError, match=f"^{name} goes with a budget: give filter_budget="):
+            opened(**base, **given_alone)
+    assert opened(KEPT, **dict.fromkeys(GOES_WITH_A_BUDGET)) == KEPT
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"filter_policy": CLASSIC},
+        {"filter_policy": None},
+        {"filter_layout": "table"},
+        {"bloom_filter_bits": 10},
+    ],
+)
+def test_a_budget_stands_alone(beside: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"all levels: leave out {next(iter(beside))}, or the bud"):
+        opened(filter_budget="10 bits/key", **beside)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "told"),
+    [
+        ({"filter_budget": 10}, TypeError, "^filter_budget is text with a unit"),
+        ({"filter_budget": "-1 MiB"}, ValueError, "^filter_budget is a number with a unit"),
+        ({"filter_budget": "101 %"}, ValueError, "^filter_budget is out of range"),
+        ({"filter_read_cost": "0 ns"}, ValueError, "^filter_read_cost is out of range"),
+        ({"filter_absent_share": 2}, ValueError, "^filter_absent_share is out of range"),
+        ({"filter_families": "xor"}, TypeError, "^filter_families is a list of names"),
+        ({"filter_families": ["none"]}, ValueError, "^filter_families: policy 'none'"),
+        ({"filter_families": ["xr"]}, FilterError, "^filter_families: unknown filter policy 'xr'"),
+        ({"filter_heat": "yes"}, TypeError, "^filter_heat is true or false"),
+    ],
+)
+def test_a_keyword_for_a_budget_is_named_as_it_was_given(
+    wrong: dict[str, Any], error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told) as info:
+        opened(**{"filter_budget": "10 bits/key", **wrong})
+    assert not isinstance(info.value, PolicyConfigError)
+
+
+class Modelled(Unregistered):
+    name: ClassVar[str] = "test.modelled"
+
+    @classmethod
+    def cost_model(cls) -> FamilyModel:
+        return FamilyModel(FAMILIES["blocked"])
+
+
+def test_a_family_that_its_name_no_longer_leads_to_is_refused() -> None:
+    known = policies.registry._REGISTRY._registered
+    policies.register(Modelled)
+    try:
+        filters = LevelPolicies.by_budget("10 bits/key", families=["test.modelled"])
+        chosen = opened(filter_policy=filters)
+        data = chosen.to_toml().encode()
+        assert from_kept(data, "kept") == chosen
+        known.pop("test.modelled")
+        with pytest.raises(ValueError, match=r"call policies\.register\(Modelled\)"):
+            Options(filters=filters)
+        with pytest.raises(
+            PolicyConfigError, match="families: unknown .*; config= takes the place"
+        ):
+            from_kept(data, "kept")
+        assert from_kept(data, "kept", uniform(CLASSIC)).filters == uniform(CLASSIC)
+    finally:
+        known.pop("test.modelled", None)
+
+
 KEPT_BROKEN = b"[engine]\nblock_size = 8192\n[filters]\npolicy = 'acme.gone'\nbits = 3"
 
 
@@ -678,6 +791,7 @@ def kept_broken(filters: LevelPolicies | None) -> Options:
         ({"filter_policy": None}, uniform(policies.NoFilterPolicy())),
         ({"filter_policy": uniform(CLASSIC)}, uniform(CLASSIC)),
         ({"bloom_filter_bits": 10}, uniform(policies.LevelDBPolicy(), "block")),
+        ({"filter_budget": "1 %"}, LevelPolicies.by_budget("1 %")),
     ],
 )
 def test_filters_by_keyword_save_the_rest_of_what_was_kept(
