@@ -1,4 +1,4 @@
-"""Writing a table: its body, the filter, properties, metaindex, index, footer."""
+"""Writing a table: its body, the filter, and the tail."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from lsm.disk import compression
-from lsm.disk.checksum import trailer
-from lsm.disk.footer import Footer, Handle
-from lsm.disk.plain_block import write_block
-from lsm.disk.properties import METAINDEX_KEY, Properties
+from lsm.disk.table_tail import TableTail
 from lsm.storage import described
 from lsm.syncing import checked_sync
 
@@ -180,14 +177,14 @@ class TableBuilder:
         self._write_blocks(are_all=True)
         assert body.num_entries, "a table without entries"
         filter = self._filter.finish()
-        metaindex = {METAINDEX_KEY: self._append_parts((self._properties(filter),)).encode()}
-        if filter.metaindex_key:
-            metaindex[filter.metaindex_key.encode()] = self._append_parts(filter.parts).encode()
-        metaindex_handle = self._append_parts((write_block(sorted(metaindex.items())),))
         kind, index = compression.compress(self._format.compression, body.index())
-        index_handle = self._append_parts((index,), kind)
-        self._file.append(Footer(metaindex_handle, index_handle).encode())
-        self._file.flush()
+        TableTail(
+            plan=self._filter_plan,
+            filter=filter,
+            num_entries=body.num_entries,
+            index=(kind, (index,)),
+            is_bulk=self._filter_plan.reason == "bulk",
+        ).append_to(self._file)
         return WrittenTable(
             size=self._file.size,
             num_entries=body.num_entries,
@@ -217,26 +214,3 @@ class TableBuilder:
             self._offset = ends[-1][1]
             if self._filter.wants_keys:
                 self._filter.add_blocks(keys, ends)
-
-    def _append_parts(
-        self, parts: Sequence[bytes | memoryview], kind: int = compression.RAW
-    ) -> Handle:
-        """A block, which may be large, without a copy in which its parts are joined."""
-        for part in parts:
-            self._file.append(part)
-        self._file.append(trailer(kind, *parts))
-        handle = Handle(self._offset, sum(map(len, parts)))
-        self._offset = self._file.size
-        return handle
-
-    def _properties(self, filter: WrittenFilter) -> bytes:
-        identity = filter.identity or self._filter_plan.identity()
-        return Properties(
-            level=self._filter_plan.level,
-            num_entries=self.num_entries,
-            num_filter_keys=filter.num_keys,
-            filter_policy=identity.name,
-            filter_params=identity.params,
-            filter_state=filter.state,
-            reason="bulk" if self._filter_plan.reason == "bulk" else "",
-        ).encode()

@@ -1,0 +1,73 @@
+"""What stands behind a table's data blocks: properties, a filter, metaindex, index, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+from lsm.disk.checksum import trailer
+from lsm.disk.compression import RAW
+from lsm.disk.footer import Footer, Handle
+from lsm.disk.plain_block import write_block
+from lsm.disk.properties import METAINDEX_KEY, Properties
+
+if TYPE_CHECKING:
+    from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
+    from lsm.storage import WritableFile
+
+Stored: TypeAlias = tuple[int, Sequence[bytes | memoryview]]
+"""A block as a file has it: its compression, and its bytes, which may come in some parts."""
+
+
+@attrs.frozen(kw_only=True)
+class TableTail:
+    """All that a table has besides its data blocks.
+
+    ``others`` are further blocks that its metaindex names. An ``is_bulk`` table counts only where a
+    manifest names it.
+    """
+
+    plan: FilterPlan
+    filter: WrittenFilter
+    num_entries: int
+    index: Stored
+    is_bulk: bool
+    others: Mapping[bytes, Stored] = attrs.field(factory=dict)
+
+    def append_to(self, file: WritableFile) -> None:
+        """Write it to the end of a file that has the data blocks, and hand all to the system."""
+        filter = self.filter
+        metaindex = {METAINDEX_KEY: _append(file, (RAW, (self._properties(),)))}
+        if filter.metaindex_key:
+            metaindex[filter.metaindex_key.encode()] = _append(file, (RAW, filter.parts))
+        for key, stored in self.others.items():
+            metaindex[key] = _append(file, stored)
+        entries = [(key, handle.encode()) for key, handle in sorted(metaindex.items())]
+        metaindex_handle = _append(file, (RAW, (write_block(entries),)))
+        file.append(Footer(metaindex_handle, _append(file, self.index)).encode())
+        file.flush()
+
+    def _properties(self) -> bytes:
+        filter = self.filter
+        identity = filter.identity or self.plan.identity()
+        return Properties(
+            level=self.plan.level,
+            num_entries=self.num_entries,
+            num_filter_keys=filter.num_keys,
+            filter_policy=identity.name,
+            filter_params=identity.params,
+            filter_state=filter.state,
+            reason="bulk" if self.is_bulk else "",
+        ).encode()
+
+
+def _append(file: WritableFile, stored: Stored) -> Handle:
+    """A block, which may be large, without a copy in which its parts are joined."""
+    kind, parts = stored
+    offset = file.size
+    for part in parts:
+        file.append(part)
+    file.append(trailer(kind, *parts))
+    return Handle(offset, sum(map(len, parts)))
