@@ -6,46 +6,23 @@ that is damaged or that a library decompresses, compressing with a library, and 
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.stdlib cimport calloc
 
-from lsm.disk.footer import Handle
-from lsm.kernels.native.block import Block
 from lsm.kernels.native.block_builder cimport refuse
-from lsm.kernels.native.memtable cimport Memtable, Run, lsm_node
-from lsm.kernels.native.table cimport Table
+from lsm.kernels.native.memtable cimport Memtable
+from lsm.kernels.native.source cimport (
+    LSM_STEP_BLOCK, LSM_STEP_COMPRESS, LSM_STEP_CUT, LSM_STEP_END, LSM_STEP_HERE, LSM_STEP_MOST,
+    LSM_STEP_ORDER, LSM_STEP_PAUSE, LSM_STEP_REFUSED, LSM_STEP_TABLE, Source, lsm_source,
+    lsm_source_next,
+)
 from lsm.kernels.native.table_body cimport TableBody, lsm_body_compresses, lsm_table_body
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
 
 
 cdef extern from "survivors.h" nogil:
-    enum:
-        LSM_STEP_HERE
-        LSM_STEP_END
-        LSM_STEP_CUT
-        LSM_STEP_MOST
-        LSM_STEP_PAUSE
-        LSM_STEP_TABLE
-        LSM_STEP_BLOCK
-        LSM_STEP_ORDER
-        LSM_STEP_COMPRESS
-        LSM_STEP_REFUSED
-
-    ctypedef struct lsm_source:
-        uint32_t rank
-        lsm_node **nodes
-        size_t node_count
-        const uint8_t *file
-        size_t file_size
-        const uint64_t *offsets
-        const uint64_t *sizes
-        uint32_t block
-        uint32_t block_count
-
     ctypedef struct lsm_ranges:
         const uint8_t **lows
         const uint8_t **highs
@@ -67,9 +44,6 @@ cdef extern from "survivors.h" nogil:
         uint64_t *grandparent_sizes
         uint64_t overlap_limit
 
-    void lsm_source_free(lsm_source *self)
-    bint lsm_source_load(lsm_source *self, const uint8_t *data, size_t size)
-    int lsm_source_next(lsm_source *self)
     bint lsm_ranges_reserve(lsm_ranges *self, size_t count)
     void lsm_ranges_free(lsm_ranges *self)
     void lsm_survivors_place(lsm_survivors *self, lsm_source *moved)
@@ -84,69 +58,6 @@ cdef extern from "survivors.h" nogil:
 cdef enum:
     # So many bytes are finished at once where the GIL is kept.
     KEPT_BYTES = 1 << 17
-
-
-@cython.final
-cdef class Source:
-    """One run, and what keeps its entries where they are."""
-
-    cdef lsm_source c
-    cdef Run run              # of a memtable, or None
-    cdef object tables        # that follow, opened when it is their turn
-    cdef Table table
-    cdef Py_buffer view       # of its file
-    cdef bint has_view
-    cdef bytes contents       # of a block that C has not read itself
-
-    def __dealloc__(self):
-        self.release()
-        lsm_source_free(&self.c)
-
-    cdef void release(self) noexcept:
-        """Let go of the file."""
-        self.c.file = NULL
-        if self.has_view:
-            self.has_view = False
-            PyBuffer_Release(&self.view)
-
-    cdef bint open_next(self) except -1:
-        """Go on to the next table, if there is one."""
-        self.release()
-        self.table = None
-        self.table = next(self.tables, None)
-        if self.table is None:
-            return False
-        self.c.offsets = self.table.offsets
-        self.c.sizes = self.table._sizes
-        self.c.block = 0
-        self.c.block_count = self.table.index.count
-        data = self.table.reader.mapped.data
-        if PyObject_CheckBuffer(data):
-            PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
-            self.has_view = True
-            self.c.file = <const uint8_t *>self.view.buf
-            self.c.file_size = <size_t>self.view.len
-        return True
-
-    cdef int read_block(self) except -1:
-        """Read the next block as readers do, which raises what is wrong with it."""
-        cdef uint32_t number = self.c.block
-        handle = Handle(self.table.offsets[number], self.table._sizes[number])
-        cdef bytes contents = self.table.reader.block(handle)
-        if not lsm_source_load(
-            &self.c, <const uint8_t *>PyBytes_AS_STRING(contents), PyBytes_GET_SIZE(contents)
-        ):
-            Block(contents, None, f"{self.table.reader.name}: the data block at byte {handle.offset}")
-            raise MemoryError(f"{self.table.reader.name}: there is no memory for a block of it")
-        self.contents = contents
-        return 0
-
-    cdef object disorder(self):
-        """The error that says that the block's keys do not ascend."""
-        return self.table.reader.damaged(
-            f"the data block at byte {self.table.offsets[self.c.block - 1]}: its keys do not "
-            "ascend, or do not follow those of the block before"
-        )
 
 
 @cython.final
