@@ -22,6 +22,7 @@ from lsm.kernels.native.snappy import decompress as snappy_decompress
 from lsm.kernels.native.survivors import Survivors
 from lsm.kernels.native.table import Table, TableFile
 from lsm.kernels.native.table_body import TableBody
+from lsm.kernels.native.table_keys import TableKeys
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
 from lsm.kernels.python.cursor import Edge
@@ -46,6 +47,7 @@ __all__ = [
     "Table",
     "TableBody",
     "TableFile",
+    "TableKeys",
     "Tally",
     "View",
     "Walker",

@@ -5,16 +5,18 @@ import weakref
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdint cimport UINT64_MAX
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
-from lsm.disk.footer import Handle
+from lsm.disk.footer import TRAILER_BYTES, Handle
 from lsm.kernels.native.filter_door cimport BY_DIGEST, FilterDoor
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
 from lsm.kernels.python.table import pieces
 
 cdef uint64_t NEWEST = <uint64_t>-1
+cdef uint64_t TRAILER = TRAILER_BYTES
 
 # An open table itself, its reader and its place in a cache.
 cdef enum:
@@ -235,6 +237,19 @@ cdef class Table(CacheItem):
         if number < count:
             return self.offsets[number]
         return self.offsets[count - 1] + self._sizes[count - 1] if count else 0
+
+    def data_end(self):
+        """Where the data blocks end that lie one behind the other from the first byte on.
+
+        None if they do not lie so, or if there are none.
+        """
+        cdef uint32_t number, count = self.index.count
+        cdef uint64_t end = 0
+        for number in range(count):
+            if self.offsets[number] != end or self._sizes[number] > UINT64_MAX - TRAILER - end:
+                return None
+            end += self._sizes[number] + TRAILER
+        return end or None
 
     def read(self, uint32_t number):
         """The data block of this number, read anew."""

@@ -23,6 +23,7 @@ from lsm.kernels.python.snappy import decompress as snappy_decompress
 from lsm.kernels.python.survivors import Survivors
 from lsm.kernels.python.table import Table, TableFile
 from lsm.kernels.python.table_body import TableBody
+from lsm.kernels.python.table_keys import TableKeys
 from lsm.kernels.python.tally import Tally
 from lsm.kernels.python.view import View
 
@@ -46,6 +47,7 @@ __all__ = [
     "Table",
     "TableBody",
     "TableFile",
+    "TableKeys",
     "Tally",
     "View",
     "Walker",

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from operator import lt
 from typing import TYPE_CHECKING, Any
 
-from lsm.disk.footer import Handle
+from lsm.disk.footer import TRAILER_BYTES, Handle
 from lsm.kernels.python.block import Block
 from lsm.kernels.python.cache_item import CacheItem
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # What an index entry costs: a key object, a rank, a handle and their places in four lists.
 _INDEX_OVERHEAD = 270
 _USUAL_KEY = 64  # which that has room for
+_MOST_OFFSET = (1 << 64) - 1
 
 
 class TableFile:
@@ -120,6 +121,18 @@ class Table(CacheItem):
         last = self.handles[-1] if self.handles else Handle(0, 0)
         return last.offset + last.size
 
+    def data_end(self) -> int | None:
+        """Where the data blocks end that lie one behind the other from the first byte on.
+
+        None if they do not lie so, or if there are none.
+        """
+        end = 0
+        for handle in self.handles:
+            if handle.offset != end or handle.size > _MOST_OFFSET - TRAILER_BYTES - end:
+                return None
+            end += handle.size + TRAILER_BYTES
+        return end or None
+
     def read(self, number: int) -> Block:
         """The data block of this number, read anew."""
         handle = self.handles[number]
@@ -158,15 +171,22 @@ def pieces(table: Table, before: Entry | None = None) -> Iterator[list[Entry]]:
 
     They ascend from an entry on, if one is given, as that of a table before has it.
     """
-    for number, handle in enumerate(table.handles):
-        for piece in table.read(number).pieces():
-            if not _ascends(before, piece):
-                raise table.reader.damaged(
-                    f"the data block at byte {handle.offset}: its keys do not "
-                    "ascend, or do not follow those of the block before"
-                )
+    for number in range(table.block_count):
+        for piece in block_pieces(table, number, before):
             before = piece[-1]
             yield piece
+
+
+def block_pieces(table: Table, number: int, before: Entry | None) -> Iterator[list[Entry]]:
+    """The pieces of one block, which ascend from an entry on, if one is given."""
+    for piece in table.read(number).pieces():
+        if not _ascends(before, piece):
+            raise table.reader.damaged(
+                f"the data block at byte {table.offset(number)}: its keys do not "
+                "ascend, or do not follow those of the block before"
+            )
+        before = piece[-1]
+        yield piece
 
 
 def _ascends(before: Entry | None, entries: list[Entry]) -> bool:
