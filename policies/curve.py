@@ -9,6 +9,7 @@ follows the price; between others it jumps.
 
 from __future__ import annotations
 
+import enum
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,16 @@ import attrs
 
 from policies.cost_models import NO_FILTER, CostModel, Option
 
-Pairs = Callable[[Option, Option], bool]
+
+class Between(enum.Enum):
+    """What there is between two options of a hull."""
+
+    NOTHING = enum.auto()
+    EVEN = enum.auto()  # any rate, and bits for it as the logarithm has it
+    STRAIGHT = enum.auto()  # any rate, and bits in proportion to it
+
+
+Pairs = Callable[[Option, Option], Between]
 
 # The rates that are looked at, as how often 1 is halved: down to one in a billion, and closely
 # where filters begin. Fingerprints of whole bits take no more than these where they are whole.
@@ -29,8 +39,10 @@ _RATES = [
     for halvings in _HALVINGS
 ]
 
-# A step is an even slope where the rate in its middle costs what lies in the middle, about.
+# A step is an even slope where the rate in its middle costs what lies in the middle, about; and a
+# straight one where it costs its share of it, about.
 _EVEN_SHARE = 0.1
+_STRAIGHT_SHARE = 0.02
 
 # The logarithm of a price that nobody could tell from another.
 _CLOSE = 1e-6
@@ -41,13 +53,15 @@ class Slope:
     """A step along the hull, from one option to the next that takes more bits.
 
     Bits are worth ``first`` where it begins and ``last`` where it ends, in nanoseconds of a lookup,
-    as logarithms. On an even slope any rate in between is an option, too.
+    as logarithms. On an even slope any rate in between is an option, too. So it is on one that is
+    straight, where all bits are worth the same: filters there are part one end, part the other.
     """
 
     upper: Option
     lower: Option
     first: float
     last: float
+    is_straight: bool = False
 
     @property
     def is_even(self) -> bool:
@@ -64,12 +78,15 @@ class Slope:
 
     def at(self, share: float) -> Option:
         """The option so far down; of a jump one of its ends."""
-        if share <= 0 or (share < 1 and not self.is_even):
+        if share <= 0 or (share < 1 and not (self.is_even or self.is_straight)):
             return self.upper
         if share >= 1:
             return self.lower
         upper, lower = self.upper, self.lower
-        fpr = upper.fpr * (lower.fpr / upper.fpr) ** share
+        if self.is_straight:
+            fpr = upper.fpr + share * (lower.fpr - upper.fpr)
+        else:
+            fpr = upper.fpr * (lower.fpr / upper.fpr) ** share
         ((name, _),) = lower.params.items()
         bits = upper.bits_per_key + share * (lower.bits_per_key - upper.bits_per_key)
         return attrs.evolve(lower, params={name: float(f"{fpr:.4g}")}, bits_per_key=bits, fpr=fpr)
@@ -78,17 +95,17 @@ class Slope:
 class Curve:
     """The hull of some options, from no filter down, where a block takes so long to be read.
 
-    ``is_even`` says of two options whether there is one for any rate in between.
+    ``between`` says of two options what there is in between.
     """
 
-    __slots__ = ("_ends", "_is_even", "_least", "_options", "_read_ns", "slopes")
+    __slots__ = ("_between", "_ends", "_least", "_options", "_read_ns", "slopes")
 
-    def __init__(self, options: Iterable[Option], read_ns: float, is_even: Pairs):
+    def __init__(self, options: Iterable[Option], read_ns: float, between: Pairs):
         self._options = sorted(options, key=lambda each: (each.bits_per_key, _cost(each, read_ns)))
         self._least = self._options[0]
         self._read_ns = read_ns
-        self._is_even = is_even
-        self.slopes: Sequence[Slope] = _slopes(_hull(self._options, read_ns), read_ns, is_even)
+        self._between = between
+        self.slopes: Sequence[Slope] = _slopes(_hull(self._options, read_ns), read_ns, between)
         self._ends = [-each.last for each in self.slopes]
 
     def bits_at(self, price: float) -> float:
@@ -107,10 +124,11 @@ class Curve:
             return slopes[-1].lower if slopes else self._least
         return slopes[at].at(slopes[at].share_at(price))
 
-    def jump_below(self, price: float) -> Slope | None:
-        """The jump that is worth just less than this price, if there is one."""
+    def jump_below(self, price: float, lowest: float = math.inf) -> Slope | None:
+        """The jump that is worth just less than this price, or from the lowest on; or None."""
+        lowest = min(lowest, price) - _CLOSE
         for slope in islice(self.slopes, bisect_left(self._ends, -price), None):
-            if slope.last < price - _CLOSE:
+            if slope.last < lowest:
                 break
             if not slope.is_even:
                 return slope
@@ -121,7 +139,7 @@ class Curve:
         return Curve(
             [each for each in self._options if each.bits_per_key <= bits],
             self._read_ns,
-            self._is_even,
+            self._between,
         )
 
     def from_on(self, bits: float) -> Curve:
@@ -129,7 +147,7 @@ class Curve:
         return Curve(
             [each for each in self._options if each.bits_per_key >= bits],
             self._read_ns,
-            self._is_even,
+            self._between,
         )
 
 
@@ -139,11 +157,11 @@ def curve_of(models: tuple[CostModel, ...], num_keys: int, read_ns: float) -> Cu
     by_policy = {model.policy: model for model in models}
 
     @cache
-    def is_even(upper: Option, lower: Option) -> bool:
+    def between(upper: Option, lower: Option) -> Between:
         model = by_policy.get(lower.policy)
-        return model is not None and _is_even(model, num_keys, upper, lower)
+        return Between.NOTHING if model is None else _between(model, num_keys, upper, lower)
 
-    return Curve(_options(models, num_keys), read_ns, is_even)
+    return Curve(_options(models, num_keys), read_ns, between)
 
 
 def _options(models: Iterable[CostModel], num_keys: int) -> Iterable[Option]:
@@ -155,12 +173,13 @@ def _options(models: Iterable[CostModel], num_keys: int) -> Iterable[Option]:
                 yield option
 
 
-def _slopes(hull: Sequence[Option], read_ns: float, is_even: Pairs) -> list[Slope]:
+def _slopes(hull: Sequence[Option], read_ns: float, between: Pairs) -> list[Slope]:
     slopes: list[Slope] = []
     for upper, lower in pairwise(hull):
         bits = lower.bits_per_key - upper.bits_per_key
         first = last = math.log((_cost(upper, read_ns) - _cost(lower, read_ns)) / bits)
-        if is_even(upper, lower):
+        kind = between(upper, lower)
+        if kind is Between.EVEN:
             # Of a rate that halves with every so many bits.
             falls = math.log(upper.fpr / lower.fpr)
             first = math.log(read_ns * upper.fpr * falls / bits)
@@ -168,7 +187,7 @@ def _slopes(hull: Sequence[Option], read_ns: float, is_even: Pairs) -> list[Slop
         if slopes:  # what a bit is worth never rises
             first = min(first, slopes[-1].last)
             last = min(last, first)
-        slopes.append(Slope(upper, lower, first, last))
+        slopes.append(Slope(upper, lower, first, last, kind is Between.STRAIGHT))
     return slopes
 
 
@@ -194,16 +213,21 @@ def _is_convex(first: Option, middle: Option, last: Option, read_ns: float) -> b
     return before > after
 
 
-def _is_even(model: CostModel, num_keys: int, upper: Option, lower: Option) -> bool:
-    """Whether the rates between two options of a family cost what lies between them."""
+def _between(model: CostModel, num_keys: int, upper: Option, lower: Option) -> Between:
+    """What the rates between two options of a family cost."""
     if upper.policy != lower.policy or len(lower.params) != 1:
-        return False
+        return Between.NOTHING
     found = model.option(num_keys, math.sqrt(upper.fpr * lower.fpr))
     if found is None:
-        return False
+        return Between.NOTHING
     bits = lower.bits_per_key - upper.bits_per_key
+    share = (upper.fpr - found.fpr) / (upper.fpr - lower.fpr)
+    straight = upper.bits_per_key + share * bits
+    if abs(found.bits_per_key - straight) <= _STRAIGHT_SHARE * bits:
+        return Between.STRAIGHT
     middle = upper.bits_per_key + bits / 2
-    return abs(found.bits_per_key - middle) <= _EVEN_SHARE * max(bits, 1.0)
+    is_even = abs(found.bits_per_key - middle) <= _EVEN_SHARE * max(bits, 1.0)
+    return Between.EVEN if is_even else Between.NOTHING
 
 
 def _cost(option: Option, read_ns: float) -> float:

@@ -23,7 +23,7 @@ from filters.sizing_parameters import checked_int, checked_number
 from policies.advised import Advice, AdvisedRun
 from policies.budget import SHARE, Budget, nanoseconds
 from policies.cost_models import NO_FILTER, CostModel, Option, models_of, usual_models
-from policies.curve import Curve, curve_of
+from policies.curve import Between, Curve, curve_of
 
 FLASH_NS = 100_000.0
 """What reading a block takes where nothing else is said: flash."""
@@ -32,7 +32,7 @@ FLASH_NS = 100_000.0
 _SIZE_CLASSES, _READ_CLASSES = 2, 8
 
 # Who is never asked in vain has no choice.
-_NOTHING = Curve([NO_FILTER], FLASH_NS, lambda upper, lower: False)
+_NOTHING = Curve([NO_FILTER], FLASH_NS, lambda upper, lower: Between.NOTHING)
 
 # So many looks at what a price comes to; the last ones move no bit.
 _LOOKS = 64
@@ -94,6 +94,51 @@ def place(
     reads = math.fsum(run.missed * option.fpr for run, option in each)
     bits = math.fsum(run.keys * option.bits_per_key for run, option in each)
     return Placement(tuple(options), bits, reads, _time(runs, options, read_ns))
+
+
+class Law:
+    """The price of a bit that a budget comes to, and what it gives any run.
+
+    ``price`` is a logarithm, of nanoseconds of a lookup. At that very price some runs may take more
+    or less: what is left of the budget pays for more for a ``share`` of them.
+    """
+
+    __slots__ = ("_models", "_read_ns", "_upto", "price", "share")
+
+    def __init__(
+        self, models: tuple[CostModel, ...], read_ns: float, price: float, upto: float, share: float
+    ):
+        self._models = models
+        self._read_ns = read_ns
+        self._upto = upto
+        self.price = price
+        self.share = share
+
+    def option(self, run: Run, turn: float = 0.5) -> Option:
+        """What a run gets; its ``turn``, from 0 to 1, says if it is among those that get more."""
+        curve, weight = _curve(self._models, run, self._read_ns), _weight(run)
+        jump = curve.jump_below(self.price + weight, self._upto + weight)
+        if jump is None:
+            return curve.at(self.price + weight)
+        if jump.is_straight:
+            return jump.at(self.share)
+        return jump.lower if turn < self.share else jump.upper
+
+
+def law(
+    runs: Sequence[Run],
+    budget: float,
+    *,
+    models: Iterable[CostModel] | None = None,
+    read_ns: float = FLASH_NS,
+) -> Law:
+    """The law for many runs within a budget of bits; ``place`` is for few, of which each counts."""
+    chosen = usual_models() if models is None else tuple(models)
+    curves = {run: _curve(chosen, run, read_ns) for run in dict.fromkeys(runs)}
+    found = _price([(run, curves[run]) for run in runs], budget)
+    spread = found.most - found.least
+    share = (budget - found.least) / spread if spread > 0 else 0.0
+    return Law(chosen, read_ns, found.price, found.below, min(max(share, 0.0), 1.0))
 
 
 def advise(
@@ -191,7 +236,7 @@ def _options(asking: Asking, budget: float, read_ns: float, branches: int) -> li
     many runs as can take it. One that cannot has its choice of what is smaller, or takes it while
     the others make do with less: up to so many ``branches`` both are tried.
     """
-    price = _price(asking, budget)
+    price = _price(asking, budget).price
     worth: dict[tuple[int, float], Option] = {}
     options = []
     for run, curve in asking:
@@ -205,12 +250,16 @@ def _options(asking: Asking, budget: float, read_ns: float, branches: int) -> li
         return None
     if left <= _UNSPENT_SHARE * budget:
         return options
-    fitting, stuck, changed = list(asking), [], {}
+    fitting, stuck = list(asking), []
+    changed: dict[int, Curve] = {}
     for index, (run, curve) in enumerate(asking):
         jump = curve.jump_below(price + _weight(run))
         if jump is None:
             continue
         needed = run.keys * (jump.lower.bits_per_key - jump.upper.bits_per_key)
+        if needed > left and jump.is_straight and not changed:
+            options[index] = jump.at(left / needed)
+            return options
         if needed > left:
             stuck.append((index, jump.lower.bits_per_key))
             continue
@@ -253,8 +302,21 @@ def _time(runs: Sequence[Run], options: Sequence[Option], read_ns: float) -> flo
     )
 
 
-def _price(asking: Asking, budget: float) -> float:
-    """The logarithm of the lowest price at which all bits that are worth it fit the budget."""
+@attrs.frozen
+class _Price:
+    """The lowest price at which all bits that are worth it fit a budget, which come to ``least``.
+
+    At the price ``below`` it, hardly less, they come to ``most``, which do not fit.
+    """
+
+    price: float
+    below: float
+    least: float
+    most: float
+
+
+def _price(asking: Asking, budget: float) -> _Price:
+    """The price of a bit for these runs."""
     wanted: dict[tuple[int, float], list[float]] = {}
     curves: dict[int, Curve] = {}
     for run, curve in asking:
@@ -273,12 +335,12 @@ def _price(asking: Asking, budget: float) -> float:
         for price in (curve.slopes[0].first, curve.slopes[-1].last)
     ]
     if not prices:
-        return 0.0
+        return _Price(0.0, 0.0, 0.0, 0.0)
     low, high = min(prices) - 1, max(prices) + 1
     if (most := bits(low)) <= budget:
-        return low
+        return _Price(low, low, most, most)
     if (least := bits(high)) >= budget:
-        return high
+        return _Price(high, high, least, least)
     for look in range(_LOOKS):
         # Bits fall about evenly with the logarithm of the price, but where many jump at once.
         share = 0.5 if look % 2 else (most - budget) / (most - least)
@@ -289,5 +351,5 @@ def _price(asking: Asking, budget: float) -> float:
         else:
             high, least = middle, found
             if budget - least <= _UNSPENT_SHARE / 10 * budget:
-                break
-    return high
+                return _Price(high, high, least, least)
+    return _Price(high, low, least, most)
