@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lsm.loading import Load
     from lsm.manual import ManualCompaction
     from lsm.picking import Plan
+    from lsm.placing import Prospect
     from lsm.state import State
     from lsm.version import Version
 
@@ -382,10 +383,9 @@ class Background:
             version = view.version
             level = self._level_for(version, low, high)
             self._deep_flush = level > 0
-        installer = self._installer
-        output = compaction.flush(
-            installer.factory, level, memtable, DeeperLevels(version, level), self._is_closed
-        )
+        installer, deeper = self._installer, DeeperLevels(version, level)
+        law = installer.factory.prospect(version, level, joins=True)
+        output = compaction.flush(installer.factory, level, memtable, deeper, self._is_closed, law)
         return installer.add(edit, level, [output])
 
     def _level_for(self, version: Version, low: OrderedKey, high: OrderedKey) -> int:
@@ -552,7 +552,16 @@ class Background:
             overlap_limit=picking.GRANDPARENT_FACTOR * state.options.max_file_size,
             oldest_snapshot=state.oldest_snapshot(),
             should_stop=partial(self._is_given_up, task),
+            law=self._law_for(plan),
         )
+
+    def _law_for(self, plan: Plan) -> Prospect | None:
+        """What places the filters of a plan's outputs, from the tree as it is now."""
+        view = self._state.view
+        if view is None:
+            raise StoppedError
+        leaving = {table.number for table in plan.inputs}
+        return self._installer.factory.prospect(view.version, plan.level + 1, leaving)
 
     def _is_given_up(self, task: _Task) -> bool:
         return self._is_closed() or (task.manual is not None and task.manual.is_withdrawn)

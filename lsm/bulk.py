@@ -134,7 +134,9 @@ class _Tables:
         self.level = _level_for(version, first if wrap is None else wrap(first), first, level)
         self._store = store
         self._load = loading
-        self._deeper = DeeperLevels(version, self.level)
+        factory = store.installer.factory
+        law = factory.prospect(version, self.level, joins=True)
+        self._plan = factory.plan(self.level, DeeperLevels(version, self.level), "bulk", law)
         self._last = store.last_visible
         self._outputs: list[Output] = []
         self._builder: TableBuilder | None = None
@@ -191,7 +193,7 @@ class _Tables:
         while at < len(entries):
             if self._builder is None:
                 self._number = factory.new_number()
-                self._builder = factory.builder(self._number, self.level, self._deeper, "bulk")
+                self._builder = factory.builder(self._number, self._plan)
             at = self._builder.add(entries, at, factory.max_file_size)
             if self._builder.size >= factory.max_file_size:
                 self._finish_table()

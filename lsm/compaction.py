@@ -17,13 +17,15 @@ import attrs
 from lsm import kernels
 from lsm.disk.keys import rank_of
 from lsm.errors import IOError
-from lsm.table_factory import DeeperLevels, Output, Reason, TableFactory
+from lsm.table_factory import DeeperLevels, Output, TableFactory
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
+    from lsm.disk.filter_blocks import FilterPlan
     from lsm.disk.table_builder import TableBuilder
     from lsm.kernels import TableFile
     from lsm.kernels.python import Memtable, Table
+    from lsm.placing import Prospect
 
 
 # So many tables are written while the device takes the first of them.
@@ -45,7 +47,8 @@ class Job:
 
     ``runs`` are tables in order, newer runs and older ones alike. ``deeper`` are the levels below
     the output's, ``grandparents`` the upper bounds and sizes of the tables on the first of these.
-    Versions that are superseded for every snapshot from ``oldest_snapshot`` on are left out.
+    Versions that are superseded for every snapshot from ``oldest_snapshot`` on are left out. Where
+    a budget places filters, ``law`` says which.
     """
 
     factory: TableFactory
@@ -56,6 +59,7 @@ class Job:
     overlap_limit: int
     oldest_snapshot: int
     should_stop: Callable[[], bool]
+    law: Prospect | None = None
 
 
 def run(job: Job) -> list[Output]:
@@ -74,7 +78,7 @@ def run(job: Job) -> list[Output]:
         overlap_limit=job.overlap_limit,
         pause=_pause(job.should_stop),
     )
-    outputs = _Outputs(factory, job.level, job.deeper, "compaction")
+    outputs = _Outputs(factory, factory.plan(job.level, job.deeper, "compaction", job.law))
     try:
         while survivors.has_more():
             outputs.write_next(survivors)
@@ -90,12 +94,13 @@ def flush(
     memtable: Memtable,
     deeper: DeeperLevels,
     should_stop: Callable[[], bool] = never,
+    law: Prospect | None = None,
 ) -> Output:
     """One table of all entries of a memtable, of which there are some, however large."""
     survivors = _kernel(factory).Survivors(
         [memtable], factory.format.comparator, pause=_pause(should_stop)
     )
-    outputs = _Outputs(factory, level, deeper, "flush")
+    outputs = _Outputs(factory, factory.plan(level, deeper, "flush", law))
     try:
         outputs.write_next(survivors)
         (output,) = outputs.finish()
@@ -108,8 +113,8 @@ def flush(
 class _Outputs:
     """The tables that a job writes. The device takes some while the next ones are made."""
 
-    def __init__(self, factory: TableFactory, level: int, deeper: DeeperLevels, reason: Reason):
-        self._new_builder = partial(factory.builder, level=level, deeper=deeper, reason=reason)
+    def __init__(self, factory: TableFactory, plan: FilterPlan):
+        self._new_builder = partial(factory.builder, plan=plan)
         self._new_number = factory.new_number
         self._written: list[Output] = []
         self._unsealed: deque[TableBuilder] = deque()

@@ -69,6 +69,8 @@ class Installer:
                     table.filter.reason,
                 )
         failed = sum(output.table.filter.state == "failed" for output in outputs)
+        if self.factory.placing is not None:
+            self.factory.placing.note(outputs)
         with self._lock:
             state.work.table_bytes += sum(file.size for file in files)
             state.work.filters_failed += failed

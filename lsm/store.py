@@ -82,8 +82,9 @@ class Store(State):
         tables: list[TableFile] = []
 
         def flush(memtable: Memtable) -> None:
-            deeper = DeeperLevels(self.manifest.current, 0)
-            output = compaction.flush(self.installer.factory, 0, memtable, deeper)
+            factory, version = self.installer.factory, self.manifest.current
+            law = factory.prospect(version, 0, joins=True)
+            output = compaction.flush(factory, 0, memtable, DeeperLevels(version, 0), law=law)
             tables.extend(self.installer.add(edit, 0, [output]))
 
         replayed = recovery.replay(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Literal, Self
 
 import attrs
@@ -16,6 +16,7 @@ from lsm.disk.table_builder import TableBuilder, TableFormat, WrittenTable
 from lsm.errors import IOError
 from lsm.kernels import TableFile
 from lsm.kernels.python.survivors import overlap
+from lsm.placing import Placing, Prospect
 from lsm.tables import open_table
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class TableFactory:
     policies: LevelPolicies
     max_file_size: int
     new_number: Callable[[], int]
+    placing: Placing | None = None
 
     @classmethod
     def of(
@@ -101,12 +103,21 @@ class TableFactory:
             policies=policies,
             max_file_size=options.max_file_size,
             new_number=new_number,
+            placing=_placing_of(policies, storage, directory, comparator),
         )
 
-    def builder(
-        self, number: int, level: int, deeper: DeeperLevels, reason: Reason
-    ) -> TableBuilder:
-        """The builder of a table whose file has this number."""
+    def prospect(
+        self, version: Version, level: int, leaving: Collection[int] = (), *, joins: bool = False
+    ) -> Prospect | None:
+        """What places filters on a level of a version, if a budget does; see ``Placing``."""
+        if self.placing is None:
+            return None
+        return self.placing.prospect(version, level, leaving, joins=joins)
+
+    def plan(
+        self, level: int, deeper: DeeperLevels, reason: Reason, law: Prospect | None = None
+    ) -> FilterPlan:
+        """Which filters tables of a level get; by a budget without a ``law``, each for itself."""
         wrap = self.format.comparator.wrap
 
         def none_below(first: bytes, last: bytes) -> bool:
@@ -114,14 +125,20 @@ class TableFactory:
                 return not deeper.overlap(first, last)
             return not deeper.overlap(wrap(first), wrap(last))
 
-        plan = FilterPlan(
+        if law is None and self.placing is not None:
+            law = self.placing.alone(level)
+        return FilterPlan(
             level=level,
             policy=self.policies[level],
             layout=self.policies.layout(level),
             reason=reason,
             none_below=none_below,
             unless_last=self.policies.optimize_filters_for_hits,
+            law=law,
         )
+
+    def builder(self, number: int, plan: FilterPlan) -> TableBuilder:
+        """The builder of a table whose file has this number."""
         path = f"{self.directory}/{filenames.table_name(number)}"
         return TableBuilder(self.storage.create(path), self.format, plan)
 
@@ -134,7 +151,7 @@ class TableFactory:
         reason: Reason = "flush",
     ) -> Output:
         """One table of all these entries, however large."""
-        builder = self.builder(number, level, deeper, reason)
+        builder = self.builder(number, self.plan(level, deeper, reason))
         try:
             builder.add(self.unwrapped(entries))
             return Output(number, builder.finish())
@@ -158,3 +175,12 @@ class TableFactory:
     def open(self, file: TableFile) -> Table:
         """A table of the directory, read anew and cached by nobody."""
         return open_table(self.storage, self.directory, file, self.format.comparator)
+
+
+def _placing_of(
+    policies: LevelPolicies, storage: Storage, directory: str, comparator: Comparator
+) -> Placing | None:
+    """What places the filters of a directory, where a budget does."""
+    if policies.rule is None:
+        return None
+    return Placing(policies.rule, storage, directory, comparator)

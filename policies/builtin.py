@@ -102,15 +102,16 @@ class FamilyPolicy(FilterPolicy):
 class FamilyBuilder:
     """Keeps the digests of keys, not the keys, and builds the family's filter of them at the end.
 
+    It begins with ``digests`` that were collected for the policy before, where there are any.
     ``add`` is the collection's own, so that nothing stands between an engine and the hash; after
     ``finish`` there is ``num_keys``, as the family counts.
     """
 
     __slots__ = ("_policy", "add", "digests", "num_keys")
 
-    def __init__(self, policy: FamilyPolicy):
+    def __init__(self, policy: FamilyPolicy, digests: Digests | None = None):
         self._policy: FamilyPolicy | None = policy
-        self.digests = policy.digests()
+        self.digests = policy.digests() if digests is None else digests
         self.add: Callable[[bytes], None] = self.digests.add
         self.num_keys: int | None = None
 

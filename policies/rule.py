@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
@@ -14,13 +14,16 @@ from filters.hashing import checked64
 from filters.sizing_parameters import checked_number
 from policies import registry
 from policies.budget import Budget, nanoseconds, time_text
-from policies.builtin import BUILTIN, NoFilterPolicy
+from policies.builtin import BUILTIN, BlockedPolicy, NoFilterPolicy, SeededPolicy
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
 from policies.cost_models import NO_FILTER, CostModel, Option, models_of, usual_models
 from policies.errors import PluginError, cause
 from policies.parameters import BUDGET_KEYS, parameter_names
 from policies.sections import Section
+
+if TYPE_CHECKING:
+    from filters import Digests
 
 READ_COST = "100 us"
 
@@ -139,6 +142,17 @@ class BudgetRule:
         seeded = copy(self)  # not evolve(): plug-ins need no second look
         object.__setattr__(seeded, "seed", checked64("seed", seed))
         return seeded
+
+    def digests(self) -> Digests | None:
+        """A collection for digests that any of its policies builds filters of, or None.
+
+        All families of our own take one kind of digest. Where others are named there is none.
+        """
+        classes = self._classes or tuple(registry.lookup(model.policy) for model in self._models)
+        if not all(cls in BUILTIN and issubclass(cls, SeededPolicy) for cls in classes):
+            return None
+        policy = BlockedPolicy() if self.seed is None else BlockedPolicy().with_seed(self.seed)
+        return policy.digests()
 
     def policy_of(self, option: Option) -> FilterPolicy:
         """The policy that makes the filter of an option; PluginError where a plug-in fails."""

@@ -9,7 +9,7 @@ import attrs
 
 from filters.header import immutable_view
 from policies.block import Identity, open_payload
-from policies.builtin import FamilyBuilder, is_built_in
+from policies.builtin import FamilyBuilder, FamilyPolicy, is_built_in
 from policies.containment import is_attended, let_pass
 from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
 from policies.errors import cause
@@ -44,7 +44,8 @@ class VerifiedBuilder:
     For a policy that is built in the digests that its builder keeps anyway are what the filter is
     asked for, about a nanosecond each in the compiled kernel: its readers answer for a digest what
     they answer for a key. For any other policy it keeps the keys. Where another policy will read
-    the filter, that is ``read_by``.
+    the filter, that is ``read_by``. What was collected before its policy was known are ``digests``,
+    which are for policies that are built in.
     """
 
     __slots__ = (
@@ -59,7 +60,11 @@ class VerifiedBuilder:
     )
 
     def __init__(
-        self, policy: FilterPolicy, context: BuildContext, read_by: FilterPolicy | None = None
+        self,
+        policy: FilterPolicy,
+        context: BuildContext,
+        read_by: FilterPolicy | None = None,
+        digests: Digests | None = None,
     ):
         self._policy = policy
         self._read_by = read_by
@@ -71,7 +76,10 @@ class VerifiedBuilder:
         self._finished = False
         try:
             self._name = repr(policy.name)
-            self._builder = policy.new_builder(context)
+            if digests is not None and isinstance(policy, FamilyPolicy):
+                self._builder = FamilyBuilder(policy, digests)
+            else:
+                self._builder = policy.new_builder(context)
         except BaseException as error:
             self._raised("in new_builder()", error)
         if is_built_in(policy) and isinstance(self._builder, FamilyBuilder):

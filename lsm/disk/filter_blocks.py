@@ -18,7 +18,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import attrs
 
-from filters import PackedKeys
+from filters import Digests, PackedKeys
 from filters.families import FAMILIES
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
 from lsm.errors import CorruptionError
@@ -56,7 +56,8 @@ _WINDOWS_TAIL = 5  # where the offsets begin, and the base's logarithm
 class WrittenFilter:
     """What became of one table's filter. One that was built has a key and bytes, in some parts.
 
-    ``identity`` is how its policy was named when it was verified, if it was asked then.
+    ``identity`` is how its policy was named when it was verified, if it was asked then;
+    ``placement`` tells, as JSON, why a budget chose it.
     """
 
     state: str
@@ -65,6 +66,12 @@ class WrittenFilter:
     num_keys: int = 0
     reason: str = ""
     identity: Identity | None = None
+    placement: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the filter as it is stored."""
+        return sum(map(len, self.parts))
 
 
 class FilterWriter(Protocol):
@@ -97,9 +104,9 @@ class FullFilter:
 
     wants_keys: ClassVar[bool] = True
 
-    def __init__(self, policy: FilterPolicy, context: BuildContext):
+    def __init__(self, policy: FilterPolicy, context: BuildContext, digests: Digests | None = None):
         self._policy = policy
-        self._builder = VerifiedBuilder(policy, context)
+        self._builder = VerifiedBuilder(policy, context, digests=digests)
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Add the keys to the table's one filter."""
@@ -243,9 +250,19 @@ class WindowReader:
         return hits / asked
 
 
+class Law(Protocol):
+    """Chooses the policies of tables by a budget."""
+
+    def digests(self) -> Digests | None:
+        """What digests are collected in, where any policy it may choose takes them."""
+
+    def choose(self, num_keys: int, first: bytes, last: bytes) -> tuple[FilterPolicy, str]:
+        """The policy of a table of so many keys between two, and why, as JSON."""
+
+
 @attrs.frozen(kw_only=True)
 class FilterPlan:
-    """Which filter the next table gets.
+    """Which filter the next table gets: that of a policy, or of one that a ``law`` will choose.
 
     ``none_below`` says whether no table with keys between two bounds lies on a deeper level. A
     table of which that is true gets no filter with ``unless_last``, but for level 0, where older
@@ -258,6 +275,7 @@ class FilterPlan:
     reason: Literal["flush", "compaction", "bulk"]
     none_below: Callable[[bytes, bytes], bool]
     unless_last: bool = False
+    law: Law | None = None
 
     def identity(self) -> Identity:
         """How the table's properties name the policy; as unknown where it fails to say."""
@@ -269,11 +287,22 @@ class FilterPlan:
 
     def writer(self) -> FilterWriter:
         """What takes the keys of the next table from its first block on."""
+        if self.law is not None:
+            return ChosenFilter(self, self.law)
         return NoFilter() if type(self.policy) is NoFilterPolicy else PlannedFilter(self)
 
     def is_last(self, first: bytes, last: bytes) -> bool:
         """Whether nothing lies beneath a table between these keys."""
         return self.level > 0 and self.none_below(first, last)
+
+    def context(self, num_keys: int, first: bytes, last: bytes) -> BuildContext:
+        """All that is known of a table, once all of its keys are."""
+        return BuildContext(
+            level=self.level,
+            is_bottommost=self.is_last(first, last),
+            reason=self.reason,
+            expected_keys=num_keys,
+        )
 
     def filter_of(self, context: BuildContext) -> FilterWriter:
         """What writes the filter of a table of which that is known."""
@@ -317,16 +346,48 @@ class PlannedFilter:
         plan = self._plan
         if plan.unless_last and plan.is_last(self._first, self._last):
             return WrittenFilter("none")
-        filter = plan.filter_of(self._context()) if self._filter is None else self._filter
+        filter = self._filter
+        if filter is None:
+            filter = plan.filter_of(plan.context(self._num_keys, self._first, self._last))
         while self._waiting:
             filter.add_blocks(*self._waiting.popleft())
         return filter.finish()
 
-    def _context(self) -> BuildContext:
-        """All that is known of the table, now that all of its keys are."""
-        return BuildContext(
-            level=self._plan.level,
-            is_bottommost=self._plan.is_last(self._first, self._last),
-            reason=self._plan.reason,
-            expected_keys=self._num_keys,
-        )
+
+class ChosenFilter:
+    """The filter of a table whose policy is chosen when all of its keys are known.
+
+    Where whatever may be chosen takes one kind of digest, digests are all that is kept until then.
+    """
+
+    wants_keys: ClassVar[bool] = True
+
+    def __init__(self, plan: FilterPlan, law: Law):
+        self._plan = plan
+        self._law = law
+        self._first = self._last = b""
+        self._num_keys = 0
+        self._digests = law.digests()
+        self._waiting: deque[Sequence[bytes]] = deque()
+
+    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
+        """Keep the keys, or their digests."""
+        if not self._num_keys:
+            self._first = keys[0]
+        self._last = keys[-1]
+        self._num_keys += len(keys)
+        if self._digests is None:
+            self._waiting.append(keys)
+        else:
+            self._digests.add_many(keys)
+
+    def finish(self) -> WrittenFilter:
+        """The filter of the policy that the law chooses, which may be none."""
+        plan, found = self._plan, (self._num_keys, self._first, self._last)
+        policy, placement = self._law.choose(*found)
+        if type(policy) is NoFilterPolicy:
+            return WrittenFilter("none", identity=Identity.of(policy), placement=placement)
+        filter = FullFilter(policy, plan.context(*found), self._digests)
+        while self._waiting:
+            filter.add_blocks(self._waiting.popleft(), ())
+        return attrs.evolve(filter.finish(), placement=placement)

@@ -18,6 +18,7 @@ from lsm.errors import CorruptionError
 METAINDEX_KEY = b"lsm.properties"
 
 _DEEPEST = 32
+_OPTIONAL = ("reason", "placement")
 _NUMBERS = ("level", "num_entries", "num_filter_keys")
 
 
@@ -35,15 +36,18 @@ class Properties:
     """``built``, ``none``, ``declined`` or ``failed``."""
     reason: str = ""
     """``bulk`` if only a manifest tells whether its entries count: no log has ever had them."""
+    placement: str = ""
+    """Canonical JSON: by which budget the filter was chosen, at which price of a bit, for whom."""
 
     @property
     def params(self) -> dict[str, Any]:
         """The parameters of the filter policy; empty where they are no flat JSON object."""
-        try:
-            params = json.loads(self.filter_params)
-        except (ValueError, RecursionError):
-            return {}
-        return params if isinstance(params, dict) and _is_flat(params) else {}
+        return _object_in(self.filter_params)
+
+    @property
+    def placed(self) -> dict[str, Any]:
+        """What the placement says; empty where no budget has placed the filter."""
+        return _object_in(self.placement) if self.placement else {}
 
     def encode(self) -> bytes:
         """The contents of the properties block."""
@@ -51,7 +55,7 @@ class Properties:
             sorted(
                 (_key(name), varint(value) if isinstance(value, int) else value.encode())
                 for name, value in attrs.asdict(self).items()
-                if value != "" or name != "reason"
+                if value != "" or name not in _OPTIONAL
             )
         )
 
@@ -68,6 +72,15 @@ class Properties:
                 raise CorruptionError(f"a table's properties lack {_key(field.name).decode()}")
             values[field.name] = _value(field.name, raw)
         return cls(**values)
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    """The JSON object that a text is; empty for any other text, and for what is nested deep."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and _is_flat(found) else {}
 
 
 def _is_flat(params: dict[str, Any]) -> bool:

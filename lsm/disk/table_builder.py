@@ -104,6 +104,7 @@ class WrittenTable:
     smallest: bytes
     largest: bytes
     filter: WrittenFilter
+    filter_bytes: int
 
 
 class TableBuilder:
@@ -191,6 +192,7 @@ class TableBuilder:
             smallest=body.smallest,
             largest=body.largest,
             filter=attrs.evolve(filter, parts=()),
+            filter_bytes=filter.bytes,
         )
 
     def seal(self) -> None:

@@ -60,6 +60,7 @@ class TableTail:
             filter_params=identity.params,
             filter_state=filter.state,
             reason="bulk" if self.is_bulk else "",
+            placement=filter.placement,
         ).encode()
 
 

@@ -1,0 +1,205 @@
+"""The law of placement for a tree of tables: which filter each of them would best have.
+
+An absent key is looked for in every table whose range has it. How many lookups that are, nobody
+knows beforehand: so the law takes absent keys to lie where the keys of the tables do, and where
+lookups were counted it believes the counts. Tables of one level are one run to it, but where the
+counts tell them apart; each table of level 0 is a run of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from policies.placement import Law, Run, law
+
+if TYPE_CHECKING:
+    from policies.cost_models import Option
+    from policies.rule import BudgetRule
+
+# As many lookups count as much as the supposition that they come evenly. Of so many, a table with
+# a thousandth of the keys would be asked some sixteen times: no less says anything about it.
+SUPPOSED_LOOKUPS = 1 << 14
+
+# What other tables' filters take too much, or too little, is made good by tables to come, so many
+# times over: only a few of them are written before others change.
+_REDRESS = 2.0
+# And by so much of the budget at most: a filter that was starved for others would be in the way
+# for longer than they are.
+_MOST_REDRESS = 0.1
+
+
+@attrs.frozen(kw_only=True)
+class Shape:
+    """A table as the law sees it: its level, range and keys, and the bits that its filter takes.
+
+    Without ``bits`` it stands for tables that are yet to be written. ``missed`` is how many lookups
+    have come by in vain, as far as they were counted.
+    """
+
+    level: int
+    low: Any
+    high: Any
+    keys: int
+    bits: float | None = None
+    missed: float = 0.0
+
+
+@attrs.frozen
+class _Level:
+    """The run that a table is of: its keys in all, and the share of all keys in its ranges."""
+
+    keys: int
+    share: float
+
+
+class TreeLaw:
+    """What a rule gives each table of a tree, and those that are about to join it.
+
+    ``data_bytes`` is what a budget in percent is a share of.
+    """
+
+    def __init__(self, rule: BudgetRule, shapes: Sequence[Shape], data_bytes: int = 0):
+        self.rule = rule
+        self.shapes = shapes
+        self.keys = sum(shape.keys for shape in shapes)
+        self.budget = rule.budget.bits(self.keys, data_bytes)
+        self._map = _KeyMap(shapes)
+        self._levels = _levels(shapes, self._map)
+        self._lookups = _lookups(shapes) if rule.heat else 0.0
+        self.runs = [self._run(shape, shape.missed) for shape in shapes]
+        self.law = self._solved(self.budget)
+        self.options: list[Option] = [self.law.option(run) for run in self.runs]
+        self._redressing = self._redressed()
+
+    def run(self, shape: Shape) -> Run:
+        """The run of a table that is about to join the tree."""
+        return self._run(shape, self._expected(shape) if self._lookups else 0.0)
+
+    def option(self, run: Run) -> Option:
+        """What a table to come gets, where others may have taken too much of the budget already."""
+        return self._redressing.option(run)
+
+    def reads(self, options: Iterable[Option]) -> float:
+        """The blocks that a lookup reads in vain where the tables have these filters."""
+        return sum(run.missed * each.fpr for run, each in zip(self.runs, options, strict=True))
+
+    def time_ns(self, options: Iterable[Option]) -> float:
+        """What a lookup takes to ask these filters, and for the blocks it reads in vain."""
+        return sum(
+            run.asked * each.probe_ns + run.missed * each.fpr * self.rule.read_ns
+            for run, each in zip(self.runs, options, strict=True)
+        )
+
+    def _run(self, shape: Shape, missed: float) -> Run:
+        """The run of a table, with the weight that makes its filter that of its level's.
+
+        A table is asked by the share of lookups that its keys have of its level's, so that keys
+        over lookups are the same for all of them.
+        """
+        level = self._levels.get(shape.level)
+        if level is None:
+            level = _Level(shape.keys, self._map.share(shape.low, shape.high))
+        coming = level.share * shape.keys / level.keys if level.keys else 0.0
+        absent = coming
+        if self._lookups:
+            absent = missed + SUPPOSED_LOOKUPS * coming
+            absent /= self._lookups + SUPPOSED_LOOKUPS
+        rest = 1 - self.rule.absent_share
+        beneath = 1 - self._map.share_down_to(shape.level, shape.keys)
+        in_vain = self.rule.absent_share * absent + rest * coming * beneath
+        found = rest * shape.keys / max(1, self.keys)
+        return Run(shape.keys, in_vain + found, in_vain)
+
+    def _solved(self, budget: float) -> Law:
+        return law(self.runs, budget, models=self.rule.models(), read_ns=self.rule.read_ns)
+
+    def _redressed(self) -> Law:
+        """The law with a budget that makes good what the filters there are take too much."""
+        excess = math.fsum(
+            shape.bits - shape.keys * option.bits_per_key
+            for shape, option in zip(self.shapes, self.options, strict=True)
+            if shape.bits is not None
+        )
+        most = _MOST_REDRESS * self.budget
+        redress = min(max(-_REDRESS * excess, -most), most)
+        return (
+            self.law if abs(redress) < 0.001 * self.budget else self._solved(self.budget + redress)
+        )
+
+    def _expected(self, shape: Shape) -> float:
+        """How many of the counted lookups would have come by a table between these bounds.
+
+        The level with the most tables there tells best where in the range they were.
+        """
+        seen: dict[int, list[float]] = {}
+        for other in self.shapes:
+            if other.level and not (other.high < shape.low or shape.high < other.low):
+                part = self._map.part_within(other, shape)
+                seen.setdefault(other.level, []).append(other.missed * part)
+        if not seen:
+            return self._lookups * self._map.share(shape.low, shape.high)
+        finest = max(seen, key=lambda level: len(seen[level]))
+        return math.fsum(seen[finest])
+
+
+class _KeyMap:
+    """Where the keys of a tree lie, as its tables' bounds tell: each has half of their keys."""
+
+    def __init__(self, shapes: Sequence[Shape]):
+        halves = [(bound, each.keys / 2) for each in shapes for bound in (each.low, each.high)]
+        halves.sort(key=lambda half: half[0])
+        self._bounds = [bound for bound, _ in halves]
+        self._before = [0.0, *accumulate(weight for _, weight in halves)]
+        self._levels: dict[int, int] = {}
+        for shape in shapes:
+            self._levels[shape.level] = self._levels.get(shape.level, 0) + shape.keys
+
+    def share(self, low: Any, high: Any) -> float:
+        """The share of all keys that lie between two bounds; 1 where there are none at all."""
+        total = self._before[-1]
+        return self._between(low, high) / total if total else 1.0
+
+    def share_down_to(self, level: int, keys: int) -> float:
+        """The share of all keys that are on the levels down to this one; on level 0, of so many."""
+        total = self._before[-1]
+        if not level or not total:
+            return min(1.0, keys / total) if total else 1.0
+        return sum(count for at, count in self._levels.items() if at <= level) / total
+
+    def part_within(self, shape: Shape, other: Shape) -> float:
+        """The part of one table's range that lies within another's."""
+        low, high = max(shape.low, other.low), min(shape.high, other.high)
+        whole = self._between(shape.low, shape.high)
+        return self._between(low, high) / whole if whole else 1.0
+
+    def _between(self, low: Any, high: Any) -> float:
+        first, end = bisect_left(self._bounds, low), bisect_right(self._bounds, high)
+        return max(0.0, self._before[end] - self._before[first])
+
+
+def _levels(shapes: Sequence[Shape], key_map: _KeyMap) -> dict[int, _Level]:
+    """The runs that the levels below 0 are."""
+    keys: dict[int, int] = {}
+    shares: dict[int, float] = {}
+    for shape in shapes:
+        if shape.level:
+            keys[shape.level] = keys.get(shape.level, 0) + shape.keys
+            share = key_map.share(shape.low, shape.high)
+            shares[shape.level] = shares.get(shape.level, 0.0) + share
+    return {level: _Level(count, min(1.0, shares[level])) for level, count in keys.items()}
+
+
+def _lookups(shapes: Sequence[Shape]) -> float:
+    """How many absent lookups the counts speak for: each of them came by all runs it could."""
+    levels: dict[int, float] = {}
+    for shape in shapes:
+        if shape.level:
+            levels[shape.level] = levels.get(shape.level, 0.0) + shape.missed
+    newest = [shape.missed for shape in shapes if not shape.level]
+    return max((*levels.values(), *newest), default=0.0)
