@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lsm.kernels.python import Table
     from lsm.kernels.python.survivors import Ranges
     from lsm.options import Options
-    from lsm.storage import Storage
+    from lsm.storage import Storage, WritableFile
     from lsm.version import Version
     from policies import LevelPolicies
 
@@ -139,8 +139,18 @@ class TableFactory:
 
     def builder(self, number: int, plan: FilterPlan) -> TableBuilder:
         """The builder of a table whose file has this number."""
-        path = f"{self.directory}/{filenames.table_name(number)}"
-        return TableBuilder(self.storage.create(path), self.format, plan)
+        return TableBuilder(self.create(number), self.format, plan)
+
+    def create(self, number: int) -> WritableFile:
+        """The file of a new table."""
+        return self.storage.create(self._path(number))
+
+    def remove(self, number: int) -> None:
+        """Remove the file of a table that came to nothing."""
+        self.storage.remove(self._path(number))
+
+    def _path(self, number: int) -> str:
+        return f"{self.directory}/{filenames.table_name(number)}"
 
     def write(
         self,

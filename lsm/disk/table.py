@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lsm.storage import Mapped
 
 _CHECKSUM = Struct("<I").unpack
+_PREFIXES = tuple(prefix.encode() for prefix in PREFIXES)
 
 
 class TableReader:
@@ -54,7 +55,7 @@ class TableReader:
 
     def read(self, handle: Handle, what: str) -> bytes:
         """The checked and decompressed contents of a block."""
-        kind, stored = self._stored(handle, what)
+        kind, stored = self.stored(handle, what)
         return stored if kind == compression.RAW else self._decompressed(handle, what, kind, stored)
 
     def read_filter(self, handle: Handle) -> tuple[bytes, bool]:
@@ -62,7 +63,7 @@ class TableReader:
 
         Those of a compressed block are not: its checksum is that of the compressed bytes.
         """
-        kind, stored = self._stored(handle, "filter block")
+        kind, stored = self.stored(handle, "filter block")
         if kind == compression.RAW:
             return stored, True
         return self._decompressed(handle, "filter block", kind, stored), False
@@ -75,7 +76,7 @@ class TableReader:
         except CorruptionError as error:
             raise self.damaged(f"the {what} at byte {handle.offset}: {error}") from error
 
-    def _stored(self, handle: Handle, what: str) -> tuple[int, bytes]:
+    def stored(self, handle: Handle, what: str) -> tuple[int, bytes]:
         """The compression of a block and its bytes as they are in the file, checked."""
         data, end = self.mapped.data, handle.offset + handle.size
         if end + TRAILER_BYTES > len(data):
@@ -94,6 +95,10 @@ class TableReader:
     def block(self, handle: Handle) -> bytes:
         """The contents of a data block."""
         return self.read(handle, "data block")
+
+    def stored_index(self) -> tuple[int, bytes]:
+        """The compression of the index block, and its bytes as they are in the file."""
+        return self.stored(self._index, "index block")
 
     def index_block(self) -> bytes:
         """The contents of the index block."""
@@ -129,7 +134,15 @@ class TableReader:
         return {
             key.decode("utf-8", "replace"): Handle.decode(value, "a filter's handle")
             for key, value in self.metaindex.items()
-            if key.decode("utf-8", "replace").startswith(PREFIXES)
+            if key.startswith(_PREFIXES)
+        }
+
+    def other_entries(self) -> dict[bytes, Handle]:
+        """The metaindex entries that are neither filters nor properties: other writers' blocks."""
+        return {
+            key: Handle.decode(value, "a handle of the metaindex")
+            for key, value in self.metaindex.items()
+            if not key.startswith(_PREFIXES) and key != METAINDEX_KEY
         }
 
     def properties(self) -> Properties | None:
