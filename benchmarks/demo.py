@@ -22,7 +22,7 @@ from pathlib import Path
 import lsm
 from benchmarks.progress import Progress
 from filters.families import FAMILIES
-from lsm.inspection import FilterSummary
+from lsm.filter_summary import FilterSummary
 from lsm.options import KIB
 from lsm.stats import Counters
 from policies.sections import toml_value

@@ -11,8 +11,7 @@ from lsm import kernels
 from lsm.arguments import key_bytes
 from lsm.cache import ClockCache
 from lsm.disk.keys import is_put, sequence_of, unpack
-from lsm.errors import CorruptionError, IOError
-from lsm.loaded_filter import FilterInfo, LoadedFilter
+from lsm.filter_summary import FilterSummary
 from lsm.options import LEVELS
 from lsm.stats import CacheStats, Counters, FilterCounts, LevelStats, Stats
 from policies import claims
@@ -22,26 +21,9 @@ if TYPE_CHECKING:
 
     from lsm.comparator import OrderedKey
     from lsm.state import State
-    from lsm.version import PlacedTable, Version
+    from lsm.version import Version
 
 _MIB = 1 << 20
-
-
-@attrs.frozen(kw_only=True)
-class FilterSummary:
-    """What is known of the filter of one table."""
-
-    file_number: int
-    policy: str
-    params: dict[str, Any] = attrs.field(hash=False)
-    layout: str
-    written_for_level: int | None
-    num_keys: int | None
-    bytes: int
-    bits_per_key: float | None
-    expected_fpr: float | None
-    state: str
-    num_entries: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -85,29 +67,7 @@ def _level_filters(state: State, version: Version, level: int) -> LevelFilters:
         configured=None if identity is None else identity.name,
         params=None if identity is None else identity.decoded(),
         layout=selected.layout(level),
-        tables=tuple(_filter_summary(state, placed) for placed in version.levels[level]),
-    )
-
-
-def _filter_summary(state: State, placed: PlacedTable) -> FilterSummary:
-    try:
-        opened = state.tables.opened(placed.file)
-        loaded = opened.filter or state.tables.load_filter(opened)
-    except (IOError, CorruptionError):
-        loaded = LoadedFilter(FilterInfo("unreadable", "unreadable"))
-    info = loaded.info
-    return FilterSummary(
-        file_number=placed.number,
-        policy=info.policy,
-        params=info.params,
-        layout=info.layout,
-        written_for_level=info.written_for_level,
-        num_keys=info.num_keys,
-        bytes=info.bytes,
-        bits_per_key=info.bytes * 8 / info.num_keys if info.num_keys else None,
-        expected_fpr=loaded.expected_fpr(),
-        state=info.state,
-        num_entries=info.num_entries,
+        tables=tuple(FilterSummary.of(state, placed) for placed in version.levels[level]),
     )
 
 
@@ -158,7 +118,7 @@ def _level_stats(
     counted: dict[tuple[int, str], Counters],
 ) -> LevelStats:
     placed = version.levels[level]
-    found = [_filter_summary(state, table) for table in placed]
+    found = [FilterSummary.of(state, table) for table in placed]
     known = [table for table in found if table.num_keys]
     keys = sum(table.num_keys or 0 for table in known)
     rates = [table.expected_fpr for table in found if table.expected_fpr is not None]

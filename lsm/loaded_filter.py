@@ -48,6 +48,7 @@ class FilterInfo:
     num_keys: int | None = None
     bytes: int = 0
     num_entries: int | None = None
+    placement: dict[str, Any] = attrs.field(factory=dict, hash=False)
 
 
 class LoadedFilter(FilterDoor):
@@ -115,7 +116,9 @@ def load(table: TableReader, *, paranoid: bool) -> LoadedFilter:
     properties = _properties(table)
     loaded = _load(table, properties, paranoid)
     if properties is not None:
-        loaded.info = attrs.evolve(loaded.info, num_entries=properties.num_entries)
+        loaded.info = attrs.evolve(
+            loaded.info, num_entries=properties.num_entries, placement=properties.placed
+        )
     return loaded
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -148,7 +147,7 @@ def _told(law: TreeLaw, run: Run) -> str:
     """Why a table got its filter, as its properties have it."""
     told = {
         "budget": str(law.rule.budget),
-        "price": float(f"{math.exp(law.law.price):.4g}"),
+        "price": float(f"{law.price:.4g}"),
         "asked": float(f"{run.asked:.4g}"),
         "missed": float(f"{run.missed:.4g}"),
     }

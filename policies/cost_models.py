@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 import attrs
 
+from filters import advice
 from filters.families import FAMILIES
 from filters.family import Family
 from policies import registry
-from policies.builtin import BUILTIN, FamilyPolicy
+from policies.builtin import BUILTIN, FamilyPolicy, NoFilterPolicy, is_built_in
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
 from policies.errors import PluginError, cause, did_you_mean
@@ -82,6 +83,34 @@ class FamilyModel:
         stored = family.payload_bytes(geometry) + family.overhead
         bits = stored * 8 / max(1, num_keys)
         return Option(family.name, params, bits, expected, family.cost.probe)
+
+
+def option_of(policy: FilterPolicy, num_keys: int) -> Option | None:
+    """What a policy that is built in makes of so many keys; None for any other."""
+    if type(policy) is NoFilterPolicy:
+        return NO_FILTER
+    if not isinstance(policy, FamilyPolicy) or not is_built_in(policy):
+        return None
+    family, params = policy.family, policy.params()
+    names = {*family.parameters.ranges, "num_probes"}
+    try:
+        with advice.given():  # when the policy was made
+            size = family.sized(num_keys, **{k: v for k, v in params.items() if k in names})
+    except ValueError:  # such as more keys than it takes
+        return None
+    expected = family.predicted_fpr(num_keys, size)
+    bits = 8 * (family.payload_bytes(size) + family.overhead) / max(1, num_keys)
+    return Option(family.name, params, bits, expected, probe_ns_of(family.name))
+
+
+def probe_ns_of(policy: str) -> float:
+    """What it takes to ask a filter; as the dearest of ours where nobody knows."""
+    family = FAMILIES.get(policy)
+    if policy == NO_FILTER.policy:
+        return 0.0
+    if family is None or family.cost is None:
+        return max(each.cost.probe for each in FAMILIES.values() if each.cost is not None)
+    return family.cost.probe
 
 
 def usual_models() -> tuple[CostModel, ...]:

@@ -1,0 +1,190 @@
+"""How far the filters of tables are from what is asked for: drift, table by table.
+
+A configuration that was changed reaches no table that is there, a table that is moved takes along
+what suited the level above, and levels grow while the filters of their tables stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from lsm.filter_summary import FilterSummary
+from lsm.placing import Placing
+from policies import claims
+from policies.budget import Budget
+from policies.cost_models import NO_FILTER, Option, option_of, probe_ns_of
+from policies.rule import BudgetRule
+
+if TYPE_CHECKING:
+    from lsm.state import State
+    from lsm.tree_law import TreeLaw
+    from lsm.version import PlacedTable, Version
+
+# With so little of the time of a lookup still to be gained, a tree is as good as placed anew.
+_WORTHLESS_SHARE = 0.01
+
+
+@attrs.frozen(kw_only=True)
+class TableDrift:
+    """A table's filter, and the one it would be given today.
+
+    ``reads`` and ``reads_then`` are the blocks that a lookup reads in vain of the table, ``gain``
+    the nanoseconds of a lookup that the other filter saves, bits at their price included. It is
+    drifted where that is worth writing the table anew, or where the configuration asks for another
+    policy; ``reason`` says which.
+    """
+
+    level: int
+    number: int
+    size: int
+    keys: int
+    state: str
+    now: Option
+    then: Option
+    layout: str
+    layout_then: str
+    reads: float
+    reads_then: float
+    gain: float
+    reason: str = ""
+
+    @property
+    def is_drifted(self) -> bool:
+        """Whether it is to be given the other filter."""
+        return bool(self.reason)
+
+
+@attrs.frozen
+class TreeDrift:
+    """The drift of all tables, from level 0 down, and the law that it is told by.
+
+    ``rule`` is the budget's, None where the configuration names policies.
+    """
+
+    tables: tuple[TableDrift, ...]
+    law: TreeLaw
+    rule: BudgetRule | None
+
+    @property
+    def drifted(self) -> list[TableDrift]:
+        """The tables that are to be given another filter, the most useful first."""
+        found = [table for table in self.tables if table.is_drifted]
+        return sorted(found, key=lambda each: (-each.gain / max(1, each.size), each.number))
+
+
+def find(state: State, rule: BudgetRule | None = None) -> TreeDrift:
+    """The drift of an open database's tables, from its configuration or from a rule."""
+    version = state.opened_view().version
+    rule = state.options.filters.rule if rule is None else rule
+    law = placing_for(state, rule).law(version)
+    tables = [_drift(state, law, rule, *each) for each in enumerate(version.tables())]
+    if rule is not None:
+        tables = _worth_it(tables, law)
+    return TreeDrift(tuple(tables), law, rule)
+
+
+def placing_for(state: State, rule: BudgetRule | None) -> Placing:
+    """What knows the tables of a database by a rule; by a usual one where there is none."""
+    rule = BudgetRule(Budget.parse("10 bits/key")) if rule is None else rule
+    return Placing(rule, state.storage, state.directory, state.comparator)
+
+
+def _drift(
+    state: State, law: TreeLaw, rule: BudgetRule | None, index: int, placed: PlacedTable
+) -> TableDrift:
+    """One table's; by a rule all that differ are worth it, until they are looked at together."""
+    run, keys = law.runs[index], law.shapes[index].keys
+    found = FilterSummary.of(state, placed)
+    if rule is None:
+        then, layout, reason = _configured(state, placed, keys, found)
+    else:
+        then, layout = law.options[index], "table"
+        reason = "its filter is not what the budget gives it"
+    now = _carried(found, keys, then)
+    saved = run.asked * (now.probe_ns - then.probe_ns)
+    saved += run.missed * law.rule.read_ns * (now.fpr - then.fpr)
+    if rule is not None:
+        saved += law.price * keys * (now.bits_per_key - then.bits_per_key)
+    return TableDrift(
+        level=placed.level,
+        number=placed.number,
+        size=placed.size,
+        keys=keys,
+        state=found.state,
+        now=now,
+        then=then,
+        layout=found.layout,
+        layout_then=layout,
+        reads=run.missed * now.fpr,
+        reads_then=run.missed * then.fpr,
+        gain=saved,
+        reason=_moved(found, placed) or reason if reason else "",
+    )
+
+
+def _carried(found: FilterSummary, keys: int, then: Option) -> Option:
+    """What a table carries as an option; with the rate of the other one where nobody knows it."""
+    if found.state != "built":
+        taken = 8 * found.bytes / max(1, keys)
+        return attrs.evolve(NO_FILTER, policy=found.policy, bits_per_key=taken)
+    fpr = then.fpr if found.expected_fpr is None else found.expected_fpr
+    bits = 8 * found.bytes / max(1, keys)
+    return Option(found.policy, found.params, bits, fpr, probe_ns_of(found.policy))
+
+
+def _configured(
+    state: State, placed: PlacedTable, keys: int, found: FilterSummary
+) -> tuple[Option, str, str]:
+    """The filter that the configuration names for a table, its layout, and what differs."""
+    selected = state.options.filters
+    policy, layout = selected[placed.level], selected.layout(placed.level)
+    if selected.optimize_filters_for_hits and _is_last(state.opened_view().version, placed):
+        return NO_FILTER, "table", "" if found.state == "none" else "the last level is to have none"
+    identity = claims.identity(policy)
+    if identity is None:
+        return _carried(found, keys, NO_FILTER), found.layout, ""
+    params = identity.decoded()
+    then = option_of(policy, keys) or attrs.evolve(
+        _carried(found, keys, NO_FILTER), policy=identity.name, params=params
+    )
+    if then is NO_FILTER or identity.name == NO_FILTER.policy:
+        return NO_FILTER, "table", "" if found.policy == "none" else "it is to have none"
+    if found.state == "declined" and found.policy == identity.name and found.params == params:
+        return then, layout, ""
+    if (found.policy, found.params, found.layout, found.state) == (
+        *(identity.name, params, layout),
+        "built",
+    ):
+        return then, layout, ""
+    if found.state != "built":
+        return then, layout, f"its filter is {found.state}"
+    return then, layout, f"level {placed.level} is configured to have {identity.name}"
+
+
+def _is_last(version: Version, placed: PlacedTable) -> bool:
+    return placed.level > 0 and not any(
+        version.overlapping(level, placed.low, placed.high)
+        for level in range(placed.level + 1, len(version.levels))
+    )
+
+
+def _moved(found: FilterSummary, placed: PlacedTable) -> str:
+    if found.written_for_level is None or found.written_for_level == placed.level:
+        return ""
+    return f"it was written for level {found.written_for_level}, and moved"
+
+
+def _worth_it(tables: list[TableDrift], law: TreeLaw) -> list[TableDrift]:
+    """The same with no drift where little is to be gained by all that are left."""
+    enough = _WORTHLESS_SHARE * law.cost(law.options)
+    left, worthless = 0.0, set()
+    for table in sorted(tables, key=lambda each: each.gain / max(1, each.size)):
+        left += max(0.0, table.gain)
+        if left > enough:
+            break
+        worthless.add(table.number)
+    return [
+        attrs.evolve(table, reason="") if table.number in worthless else table for table in tables
+    ]
