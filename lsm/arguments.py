@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+from filters.sizing_parameters import checked_int
+from lsm.options import LEVELS
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -35,6 +39,21 @@ def flag(name: str, value: Any) -> bool:
     if value is False or value is None:
         return False
     raise TypeError(f"{name} is True or False, not {type(value).__name__}")
+
+
+def check_progress(progress: object) -> None:
+    """TypeError for what can neither be called nor be left out."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is a function, or None, not {type(progress).__name__}")
+
+
+def checked_levels(levels: Iterable[int] | None) -> frozenset[int]:
+    """The numbers of levels; all there are for None."""
+    if levels is None:
+        return frozenset(range(LEVELS))
+    if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
+        raise TypeError(f"levels are numbers, like [0, 1], or None, not {levels!r:.60}")
+    return frozenset(checked_int("a level", level, 0, LEVELS - 1) for level in levels)
 
 
 def prefix_successor(prefix: bytes) -> bytes | None:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm import compaction, jobs, picking
+from lsm import compaction, drift, jobs, picking, table_copy
 from lsm.compaction import Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
-from lsm.errors import SyncError
+from lsm.errors import CorruptionError, IOError, SyncError
 from lsm.options import LEVELS
+from lsm.picking import Plan
+from lsm.refiltering import Refiltering, RefilterPlan
 from lsm.starter import STARTER
 from lsm.table_factory import DeeperLevels
 from policies.errors import cause
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from lsm.kernels.python import Memtable
     from lsm.loading import Load
     from lsm.manual import ManualCompaction
-    from lsm.picking import Plan
     from lsm.placing import Prospect
     from lsm.state import State
     from lsm.version import Version
@@ -55,12 +56,14 @@ class _Task:
     """What a compaction thread does next: a plan, or with None to say that no more is to be done.
 
     ``deeper`` are the levels below its outputs as they are when it begins. The version itself is
-    not kept: none of its files could be removed before the task has ended.
+    not kept: none of its files could be removed before the task has ended. Tables that are written
+    anew in place have their ``numbers`` from the beginning.
     """
 
     manual: ManualCompaction | None
-    plan: Plan | None
+    plan: Plan | RefilterPlan | None
     deeper: DeeperLevels
+    numbers: tuple[int, ...] = ()
 
 
 class _Worker:
@@ -104,7 +107,8 @@ class Background:
         self._installer = installer
         self._manual: deque[ManualCompaction] = deque()
         self._lock = threading.Lock()  # for its own threads: no interruption comes to them
-        self._deep_flush = False
+        self._deep_flush = self._flush_has_begun = False
+        self._refilterings: deque[Refiltering] = deque()
         self._claims: tuple[Claim, ...] = ()
         self._loads: deque[Load] = deque()
         count = jobs.at_once(state.options.max_background_jobs)
@@ -118,7 +122,9 @@ class Background:
             ]
         self._loading = _Kind("load", 1, self._has_load, self._install_load)
         self._tidying = _Kind("tidying", 1, self._has_tidying, lambda: None)
-        self._kinds += [self._loading, self._tidying]
+        self._refiltering = _Kind("refilter", 1, self._has_drift, self._follow)
+        self._installs_followed = -1
+        self._kinds += [self._loading, self._tidying, self._refiltering]
 
     def schedule(self, besides: _Kind | None = None) -> None:
         """Start a thread for each kind of work that is due and has a worker without one.
@@ -226,7 +232,7 @@ class Background:
 
     def _has_tidying(self) -> bool:
         """Whether a failure kept whoever installed something from removing what is obsolete."""
-        others = [kind for kind in self._kinds if kind is not self._tidying]
+        others = [kind for kind in self._kinds if kind not in (self._tidying, self._refiltering)]
         return not self._installer.is_tidy(self._installer.installs) and not any(
             kind.is_busy() or kind.has_work() for kind in others
         )
@@ -366,7 +372,7 @@ class Background:
             self._installer.install(edit, files, flushed=memtable)
             done = max(filled, _LEAST_FILLED)
         finally:
-            self._deep_flush = False
+            self._deep_flush = self._flush_has_begun = False
             work.flushing.end(time.perf_counter(), done)
         work.flushes += 1
         work.flush_seconds += time.perf_counter() - start
@@ -383,6 +389,7 @@ class Background:
             version = view.version
             level = self._level_for(version, low, high)
             self._deep_flush = level > 0
+            self._flush_has_begun = True
         installer, deeper = self._installer, DeeperLevels(version, level)
         law = installer.factory.prospect(version, level, joins=True)
         output = compaction.flush(installer.factory, level, memtable, deeper, self._is_closed, law)
@@ -405,6 +412,9 @@ class Background:
         try:
             if task.plan is not None:
                 self.schedule()
+            if isinstance(task.plan, RefilterPlan):
+                self._refilter(task, task.plan)
+            elif task.plan is not None:
                 self._carry_out(task, task.plan, start)
         except BaseException:
             self._end(task)
@@ -427,7 +437,7 @@ class Background:
     def _seconds_to_wait_for_tables(self) -> float:
         view, options, work = self._state.view, self._state.options, self._state.work
         manual, plan = (view and self._next(view.version)) or (None, None)
-        if manual is not None or plan is None or plan.level > 0:
+        if manual is not None or not isinstance(plan, Plan) or plan.level > 0:
             return 0.0
         awaited = min(options.level0_slow_files, _AWAITED_FACTOR * options.level0_compact_files)
         if len(plan.upper) >= awaited:
@@ -439,24 +449,46 @@ class Background:
         patience = min(expected, _LONGEST_AWAITING_SECONDS)
         return work.flushing.ended + patience - time.perf_counter()
 
-    def _next(self, version: Version) -> tuple[ManualCompaction | None, Plan | None] | None:
+    def _next(
+        self, version: Version
+    ) -> tuple[ManualCompaction | None, Plan | RefilterPlan | None] | None:
         """The first manual compaction in the queue, or else what is due and need not wait.
 
-        Without a plan it is a manual one that has nothing left to do.
+        Where nothing else is, what somebody wants to be refiltered. Without a plan it is a manual
+        compaction that has nothing left to do.
         """
+        due = self._due(version)
+        if due is not None or self._deep_flush or self._is_kept_out():
+            return due
+        for request in self._refilterings.copy():
+            if not request.is_withdrawn and not request.is_done:
+                plan = request.next_plan(version, self._claims, not self._flush_has_begun)
+                if plan is not None:
+                    return None, plan
+        return None
+
+    def _due(self, version: Version) -> tuple[ManualCompaction | None, Plan | None] | None:
+        """The compaction to begin next, and who has asked for it."""
         state, claims, waiting = self._state, self._claims, []
         if self._deep_flush or self._is_kept_out():
             return None
         asked = (each for each in self._manual.copy() if not each.is_withdrawn)
         manual = next(asked, None)
         if manual is not None and not manual.is_running:
-            plan = picking.pick_range(version, manual.level, manual.low, manual.high, state.options)
+            plan = self._plan_of(manual, version)
             if plan is None or plan.claim.is_free(claims):
                 return manual, plan
             waiting.append(plan.claim)
         pointers = state.manifest.compact_pointers
         plan = picking.pick(version, state.options, pointers, state.comparator, claims, waiting)
         return None if plan is None else (None, plan)
+
+    def _plan_of(self, manual: ManualCompaction, version: Version) -> Plan | None:
+        """What a manual compaction is to do next, if anything is left."""
+        options, bounds = self._state.options, (manual.low, manual.high)
+        if manual.older_than is not None:
+            return picking.pick_in_place(version, manual.level, *bounds, manual.older_than, options)
+        return picking.pick_range(version, manual.level, *bounds, options)
 
     def _begin(self) -> _Task | None:
         """Claim what is next."""
@@ -471,8 +503,12 @@ class Background:
             if plan is not None:
                 self._claims = (*self._claims, plan.claim)
                 self._state.work.compacting = len(self._claims)
+            numbers: tuple[int, ...] = ()
             level = LEVELS if plan is None else plan.level + 1
-            return _Task(manual, plan, DeeperLevels(view.version, level))
+            if isinstance(plan, RefilterPlan):
+                level = plan.level
+                numbers = tuple(self._installer.new_number() for _ in plan.tables)
+            return _Task(manual, plan, DeeperLevels(view.version, level), numbers)
 
     def _end(self, task: _Task, is_done: bool = False) -> None:
         """Give back what a task has claimed; a manual one that ``is_done`` goes on behind it."""
@@ -481,14 +517,14 @@ class Background:
             if plan is not None:
                 self._claims = tuple(each for each in self._claims if each != plan.claim)
                 self._state.work.compacting = len(self._claims)
-            if manual is None:
+            if manual is None or isinstance(plan, RefilterPlan):
                 return
             manual.is_running = False
             if is_done and plan is not None:
-                manual.low = max(table.high for table in plan.upper)
+                manual.low = max(table.high for table in plan.upper or plan.lower)
                 manual.read_bytes += sum(table.size for table in plan.inputs)
             # Level 0 is done at once: tables flushed since were not asked for.
-            if is_done and (plan is None or manual.level == 0):
+            if is_done and (plan is None or plan.top == 0):
                 self._leave_queue(manual)
                 manual.is_done = True
 
@@ -501,6 +537,135 @@ class Background:
             self._move(plan)
         else:
             self._rewrite(task, plan, start)
+
+    # -- Refiltering -----------------------------------------------------------------------
+
+    def refilter(self, request: Refiltering, tell: Callable[[], object]) -> None:
+        """Return when a request is done, or raise its error.
+
+        ``tell`` is called before it begins and whenever a table is done. Whatever is raised
+        meanwhile withdraws it: tables that were refiltered stay so.
+        """
+        state, told = self._state, -1
+        tell()
+        tried = self.retry_once(False)
+        try:
+            self._refilterings.append(request)
+            while True:
+                ticket = state.changed.ticket()
+                self._skip_what_left(request)
+                if request.is_done:
+                    break
+                state.check_writable()
+                self.retry_once(tried)
+                if len(request.done) > told:
+                    told = len(request.done)
+                    tell()
+                    continue  # with a ticket from after that
+                ticket.wait()
+        finally:
+            request.is_withdrawn = True
+            with contextlib.suppress(ValueError):
+                self._refilterings.remove(request)
+            state.changed.notify_all()
+        if request.error is not None:
+            raise request.error
+
+    def _has_drift(self) -> bool:
+        """Whether filters are to follow what has come since they were looked at, and nobody works.
+
+        Without a pace for that they wait until they are asked for.
+        """
+        if not self._state.options.refilter_bytes_per_second:
+            return False
+        others = [kind for kind in self._kinds if kind is not self._refiltering]
+        return self._installs_followed != self._installer.installs and not any(
+            kind.is_busy() or kind.has_work() for kind in others
+        )
+
+    def _follow(self) -> None:
+        """Give the tables that have drifted other filters, while nothing else is to be done."""
+        state, pace = self._state, self._state.options.refilter_bytes_per_second
+        tree = drift.find(state)
+        request = Refiltering.of(tree, tree.drifted, pace)
+        del tree
+        self._refilterings.append(request)
+        try:
+            while not state.must_stop():
+                ticket = state.changed.ticket()
+                self._skip_what_left(request)
+                if request.is_done:
+                    break
+                self.schedule(besides=self._refiltering)
+                ticket.wait()
+        finally:
+            request.is_withdrawn = True
+            self._refilterings.remove(request)
+        if request.error is not None:
+            _log.warning("%s: filters stay as they are: %s", state.directory, cause(request.error))
+        self._installs_followed = self._installer.installs
+
+    def _skip_what_left(self, request: Refiltering) -> None:
+        """Leave out the tables that were merged or moved since they were asked for."""
+        with self._lock:  # nobody is between taking a table and counting it
+            view = self._state.view
+            if view is None:
+                return
+            at = {table.number: table.level for table in view.version.tables()}
+            gone = [
+                number for number, each in request.remaining.items() if at.get(number) != each.level
+            ]
+            claimed = {number for claim in self._claims for number in claim.tables}
+            request.skip(
+                [number for number in gone if number not in claimed],
+                "a compaction has taken it since",
+            )
+
+    def _refilter(self, task: _Task, plan: RefilterPlan) -> None:
+        """Write tables anew with the filters that they lack; what cannot be copied stays."""
+        installer, request = self._installer, plan.request
+        pause = partial(self._pause_refiltering, task, request)
+        oldest_first = sorted(plan.tables, key=lambda table: table.number)
+        outputs = []
+        try:
+            for table, number in zip(oldest_first, task.numbers, strict=True):
+                wanted = request.plan_for(installer.factory, table, task.deeper)
+                output = table_copy.copy(installer.factory, table.file, number, wanted, pause)
+                table_copy.check_bounds(output, table)
+                outputs.append(output)
+        except (table_copy.NotCopiableError, CorruptionError) as error:
+            installer.discard_outputs()
+            request.skip([table.number for table in plan.tables], str(error))
+            return
+        except SyncError:
+            raise
+        except IOError as error:
+            installer.discard_outputs()
+            request.error = error.with_traceback(None)
+            return
+        edit = Edit(deleted=[(plan.level, table.number) for table in plan.tables])
+        files = installer.add(edit, plan.level, outputs)
+        installer.install(edit, files)
+        request.finish(plan.tables, sum(file.size for file in files))
+        with self._lock:
+            self._state.work.refiltered += len(files)
+
+    def _pause_refiltering(self, task: _Task, request: Refiltering, copied: int) -> None:
+        """Stop when told to, and keep to the pace that was asked for while nothing else is due."""
+        if self._is_closed() or request.is_withdrawn:
+            raise StoppedError
+        if request.bytes_per_second is None:
+            return
+        request.wait_until = max(request.wait_until, time.perf_counter())
+        request.wait_until += copied / request.bytes_per_second
+        while (seconds := request.wait_until - time.perf_counter()) > 0:
+            ticket = self._state.changed.ticket()
+            if self._is_closed() or request.is_withdrawn:
+                raise StoppedError
+            view = self._state.view
+            if view is None or self._has_flush() or self._due(view.version) is not None:
+                return
+            ticket.wait(min(seconds, _LONGEST_AWAITING_SECONDS))
 
     def _move(self, plan: Plan) -> None:
         """Move one table down as it is."""
@@ -571,8 +736,8 @@ class Background:
 
 
 def _edit_of(plan: Plan) -> Edit:
-    """An edit that deletes a plan's inputs and sets the level's compaction pointer."""
+    """An edit that deletes a plan's inputs and sets the pointer of a level that it takes from."""
     return Edit(
-        compact_pointers=[(plan.level, plan.pointer)],
+        compact_pointers=[(plan.level, plan.pointer)] if plan.upper else [],
         deleted=[(table.level, table.number) for table in plan.inputs],
     )

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Self, final
 
-from lsm import inspection, iterators, lookups, opening
-from lsm.arguments import flag, key_bytes, optional_key
+from filters.sizing_parameters import checked_int
+from lsm import drift, inspection, iterators, lookups, opening
+from lsm.arguments import check_progress, checked_levels, flag, key_bytes, optional_key
 from lsm.batch import WriteBatch
 from lsm.kernels import Keyspace
 from lsm.options import NOT_GIVEN, NotGiven
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from lsm.iterators import Iterator, RawIterator
     from lsm.lookups import Explanation
     from lsm.manual import CompactionProgress
+    from lsm.refiltering import RefilterProgress, RefilterReport
     from lsm.stats import Stats
     from lsm.storage import Storage
     from lsm.store import Store
+    from lsm.tree_advice import TreeAdvice
     from policies import FilterPolicy, LevelPolicies
 
 
@@ -73,6 +76,7 @@ class DB(Keyspace):
         level0_slow_files: int | None = None,
         level0_stop_files: int | None = None,
         max_background_jobs: int | None = None,
+        refilter_bytes_per_second: int | None = None,
         storage: Storage | None = None,
     ):
         given = {
@@ -101,6 +105,7 @@ class DB(Keyspace):
             "level0_slow_files": level0_slow_files,
             "level0_stop_files": level0_stop_files,
             "max_background_jobs": max_background_jobs,
+            "refilter_bytes_per_second": refilter_bytes_per_second,
         }
         self._prefix = self._read_rank = self._pinned_db = None
         self._store: Store = opening.open_store(
@@ -169,22 +174,55 @@ class DB(Keyspace):
         *,
         start: Buffer | None = None,
         stop: Buffer | None = None,
+        force: bool | None = False,
         progress: Callable[[CompactionProgress], object] | None = None,
     ) -> None:
         """Write what is in memory to tables, and merge all tables of a range, level by level.
 
-        ``progress`` is called now and then, in this thread. What it raises ends the compaction, as
-        an interruption does: what has been merged until then stays so.
+        What lies deepest stays as it is where nothing is merged with it, but for ``force``: then
+        all tables are written anew. ``progress`` is called now and then, in this thread. What it
+        raises ends the compaction, as an interruption does: what was merged until then stays so.
         """
         low, high = optional_key("start", start), optional_key("stop", stop)
-        if progress is not None and not callable(progress):
-            raise TypeError(f"progress is a function, or None, not {type(progress).__name__}")
+        check_progress(progress)
         self._store.check_open()
         wrap = self._store.comparator.wrap
         if wrap is not None:
             low = None if low is None else wrap(low)
             high = None if high is None else wrap(high)
-        self._store.compact_range(low, high, progress)
+        self._store.compact_range(low, high, flag("force", force), progress)
+
+    def refilter(
+        self,
+        *,
+        dry_run: bool | None = False,
+        levels: Iterable[int] | None = None,
+        max_bytes: int | None = None,
+        bytes_per_second: int | None = None,
+        progress: Callable[[RefilterProgress], object] | None = None,
+    ) -> RefilterReport:
+        """Give tables the filters that they would be given today; their data stay as they are.
+
+        Tables that were moved, or written under another configuration or for a smaller tree, are
+        copied with new filters, those first that save the most. ``dry_run`` only tells which and
+        why. ``levels`` are the levels to look at, ``max_bytes`` how many bytes of tables are taken
+        at most, the first table in any case, and ``bytes_per_second`` the pace. ``progress`` is
+        called in this thread after each; what it raises ends the refiltering, as an interruption
+        does, and the tables that were done stay so.
+        """
+        asked = checked_levels(levels)
+        for name, number in (("max_bytes", max_bytes), ("bytes_per_second", bytes_per_second)):
+            if number is not None:
+                checked_int(name, number, 1, 1 << 62)
+        check_progress(progress)
+        self._store.check_open()
+        return self._store.refilter(
+            dry_run=flag("dry_run", dry_run),
+            levels=asked,
+            max_bytes=max_bytes,
+            bytes_per_second=bytes_per_second,
+            progress=progress,
+        )
 
     def flush(self) -> None:
         """Write what is in memory to tables."""
@@ -228,6 +266,28 @@ class DB(Keyspace):
         """What every level is configured to use, and what its tables really carry."""
         self._store.check_open()
         return inspection.filters(self._store)
+
+    def advise(
+        self,
+        *,
+        budget: str | None = None,
+        read_cost: str | None = None,
+        absent_share: float | None = None,
+        families: Iterable[str] | None = None,
+    ) -> TreeAdvice:
+        """What the filters of all levels are, what would be best, and what refiltering costs.
+
+        What is not said is as configured. Without a budget there either, it is what the filters
+        take now.
+        """
+        self._store.check_open()
+        asked = {
+            "budget": budget,
+            "read_cost": read_cost,
+            "absent_share": absent_share,
+            "families": families,
+        }
+        return drift.advise(self._store, {k: v for k, v in asked.items() if v is not None})
 
     def stats(self) -> Stats:
         """What there is and what was counted since the database was opened."""

@@ -6,12 +6,14 @@ what suited the level above, and levels grow while the filters of their tables s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
 from lsm.filter_summary import FilterSummary
 from lsm.placing import Placing
+from lsm.tree_advice import TreeAdvice
 from policies import claims
 from policies.budget import Budget
 from policies.cost_models import NO_FILTER, Option, option_of, probe_ns_of
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from lsm.state import State
     from lsm.tree_law import TreeLaw
     from lsm.version import PlacedTable, Version
+
+USUAL_BUDGET = "10 bits/key"
 
 # With so little of the time of a lookup still to be gained, a tree is as good as placed anew.
 _WORTHLESS_SHARE = 0.01
@@ -48,6 +52,7 @@ class TableDrift:
     reads: float
     reads_then: float
     gain: float
+    is_moved: bool = False
     reason: str = ""
 
     @property
@@ -85,9 +90,27 @@ def find(state: State, rule: BudgetRule | None = None) -> TreeDrift:
     return TreeDrift(tuple(tables), law, rule)
 
 
+def advise(state: State, asked: Mapping[str, object]) -> TreeAdvice:
+    """What would be best by the configured rule, but for what is asked otherwise."""
+    rule = state.options.filters.rule
+    if "budget" in asked or rule is not None:
+        entries = {**(rule.entries() if rule is not None else {}), **asked}
+    else:
+        entries = {"budget": _budget_of(state), **asked}
+    wanted = BudgetRule.of(entries)
+    return TreeAdvice.of(find(state, wanted), wanted)
+
+
+def _budget_of(state: State) -> str:
+    """What the filters of a database take now, in words; the usual where there are none."""
+    law = placing_for(state, None).law(state.opened_view().version)
+    bits = sum(shape.bits or 0.0 for shape in law.shapes)
+    return f"{bits / law.keys:.2f} bits/key" if bits else USUAL_BUDGET
+
+
 def placing_for(state: State, rule: BudgetRule | None) -> Placing:
     """What knows the tables of a database by a rule; by a usual one where there is none."""
-    rule = BudgetRule(Budget.parse("10 bits/key")) if rule is None else rule
+    rule = BudgetRule(Budget.parse(USUAL_BUDGET)) if rule is None else rule
     return Placing(rule, state.storage, state.directory, state.comparator)
 
 
@@ -120,6 +143,7 @@ def _drift(
         reads=run.missed * now.fpr,
         reads_then=run.missed * then.fpr,
         gain=saved,
+        is_moved=found.written_for_level not in (None, placed.level),
         reason=_moved(found, placed) or reason if reason else "",
     )
 

@@ -93,6 +93,7 @@ def stats(state: State) -> Stats:
         flushes=work.flushes,
         compactions=work.compactions,
         moves=work.moves,
+        refiltered=work.refiltered,
         filters_failed=work.filters_failed,
         flush_seconds=work.flush_seconds,
         compaction_seconds=work.compaction_seconds,

@@ -26,6 +26,11 @@ That is enough for each to come out as if it had run alone:
 - **Moves** are compactions that write nothing, and claim the same.
 - **Several levels** at once, which a manual compaction may merge, are claimed like one: it touches
   whatever else writes to one of them, or takes from it, in its range.
+- **In place** is a table written anew on its own level, with another filter or none of the entries
+  that nobody sees. It stays in the range of its input, so that it touches whoever shares a table
+  with it and nobody else. On level 0, where a new number makes a table a newer one, all tables are
+  written anew at once, in their order; a flush gives its table a number either before, and then
+  they wait for it, or after they have theirs.
 - **Manual compactions** are planned before all others. What touches a plan that waits does not
   begin before it, so that it waits for no more than what runs already; the same goes for the plan
   of a level that is fuller than another.
@@ -49,7 +54,8 @@ class Claim:
     """What a compaction from ``level`` to the next has for itself.
 
     ``tables`` are the numbers of its inputs, of which those on ``level`` have ``upper_bytes``; all
-    of its keys lie from ``low`` to ``high``. It may begin on a level above, its ``top``.
+    of its keys lie from ``low`` to ``high``. It may begin on a level above, its ``top``; a ``top``
+    below its level says that it goes to no other.
     """
 
     level: int
@@ -58,6 +64,11 @@ class Claim:
     high: Any
     upper_bytes: int
     top: int = attrs.field(default=attrs.Factory(lambda self: self.level, takes_self=True))
+
+    @classmethod
+    def in_place(cls, level: int, tables: frozenset[int], low: Any, high: Any) -> Claim:
+        """The claim of tables that are written anew on their own level."""
+        return cls(level, tables, low, high, 0, top=level + 1 if level else 0)
 
     def touches(self, other: Claim) -> bool:
         """Whether the two compactions may not run at once."""

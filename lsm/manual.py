@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 class ManualCompaction:
     """The requested compaction of a level between two bounds; None is no bound.
 
+    With ``older_than``, tables of the level whose numbers are below that are written anew in place.
     ``read_bytes`` is what it has read up to now. Once it is withdrawn, nobody goes on with it.
     """
 
     level: int
     low: OrderedKey | None
     high: OrderedKey | None
+    older_than: int | None = None
     is_running: bool = False
     is_done: bool = False
     is_withdrawn: bool = False
@@ -67,6 +69,18 @@ def bytes_to_read(version: Version, manual: ManualCompaction, levels: int, at_on
             at_once = 0
         along = merged
     return total
+
+
+def bytes_to_rewrite(
+    version: Version, low: OrderedKey | None, high: OrderedKey | None, older_than: int
+) -> int:
+    """What the tables of a range take, below level 0, whose numbers are below one."""
+    return sum(
+        table.size
+        for level in range(1, LEVELS)
+        for table in version.overlapping(level, low, high)
+        if table.number < older_than
+    )
 
 
 def _bytes(version: Version, level: int, low: OrderedKey | None, high: OrderedKey | None) -> int:

@@ -226,6 +226,9 @@ class Options:
     level0_slow_files: int = attrs.field(default=8, validator=Count(1, _MOST_LEVEL0_FILES))
     level0_stop_files: int = attrs.field(default=12, validator=Count(1, _MOST_LEVEL0_FILES))
     max_background_jobs: int = attrs.field(default=0, validator=Count(0, 64))
+    refilter_bytes_per_second: int = attrs.field(
+        default=0, converter=size_in_bytes, validator=Size(0, TIB)
+    )
     filters_compare_bytes: bool = attrs.field(default=False, validator=_check_flag)
     filters: LevelPolicies = attrs.field(factory=_default_filters, validator=_check_filters)
 

@@ -38,7 +38,7 @@ class Plan:
     """The inputs of a compaction: ``lower`` tables, and ``upper`` ones of the level above them.
 
     A compaction that is asked for may take those of several levels along, from ``top`` down to
-    ``level``, as ``upper`` ones.
+    ``level``, as ``upper`` ones. Without any, the ``lower`` tables are written anew in place.
     """
 
     level: int
@@ -54,7 +54,7 @@ class Plan:
     @property
     def top(self) -> int:
         """The highest level that it takes tables of."""
-        return self.upper[0].level
+        return self.inputs[0].level
 
     @property
     def pointer(self) -> bytes:
@@ -66,6 +66,8 @@ class Plan:
         """What the compaction has for itself while it runs."""
         low, high = _bounds(self.inputs)
         tables = frozenset(table.number for table in self.inputs)
+        if not self.upper:
+            return Claim.in_place(self.level + 1, tables, low, high)
         leaving = sum(table.size for table in self.upper if table.level == self.level)
         return Claim(self.level, tables, low, high, leaving, top=self.top)
 
@@ -168,6 +170,32 @@ def pick_range(
         return deepened(version, expanded(version, level, tables, options), options)
     tables = _limited(tables, PIECE_FACTOR * options.max_file_size)
     return expanded(version, level, tables, options)
+
+
+def pick_in_place(
+    version: Version,
+    level: int,
+    low: OrderedKey | None,
+    high: OrderedKey | None,
+    older_than: int,
+    options: Options,
+) -> Plan | None:
+    """The first tables between two bounds with numbers below one, to be written anew in place.
+
+    With them go those that have further versions of their keys: a tombstone that nothing beneath
+    needs is left out, and no older version may stay behind.
+    """
+    tables = [each for each in version.overlapping(level, low, high) if each.number < older_than]
+    if not tables:
+        return None
+    everything, size = version.levels[level], options.max_file_size
+    first = everything.index(tables[0])
+    old = [each.number < older_than for each in everything[first:]]
+    length = old.index(False) if False in old else len(old)
+    taken = _limited(everything[first : first + length], PIECE_FACTOR * size)
+    lower = _clean_cut(version, level, [each for each in taken if each in tables] or tables[:1])
+    grandparents = _grandparents(version, level - 1, lower)
+    return Plan(level=level - 1, upper=(), lower=lower, grandparents=grandparents)
 
 
 def deepened(version: Version, plan: Plan, options: Options) -> Plan:

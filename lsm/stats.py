@@ -118,6 +118,7 @@ class Stats:
     flushes: int
     compactions: int
     moves: int
+    refiltered: int
     filters_failed: int
     flush_seconds: float
     compaction_seconds: float

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from lsm import compaction, picking, recovery
+from lsm import compaction, drift, picking, recovery, refiltering
 from lsm.background import Background
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of
@@ -25,9 +26,12 @@ from lsm.manual import (
     CompactionProgress,
     ManualCompaction,
     bytes_to_read,
+    bytes_to_rewrite,
     levels_to_compact,
 )
+from lsm.options import LEVELS
 from lsm.reentrancy import is_reentrant
+from lsm.refiltering import Refiltering, RefilterProgress, RefilterReport
 from lsm.starter import STARTER, is_background
 from lsm.state import CLOSED, State
 from lsm.steps import call_all
@@ -226,19 +230,26 @@ class Store(State):
         self,
         low: OrderedKey | None,
         high: OrderedKey | None,
+        force: bool = False,
         progress: Callable[[CompactionProgress], object] | None = None,
     ) -> None:
-        """Flush, and compact all tables with keys between two bounds level by level."""
+        """Flush, and compact all tables with keys between two bounds level by level.
+
+        With ``force``, those that are not written anew by that are written anew where they are.
+        """
         self.check_can_wait("compact_range()")
         self._flush(self.writer.switch)
         # Nobody holds the version meanwhile: its files could not be removed.
         levels, read = len(levels_to_compact(self.opened_view().version, low, high)), 0
         at_once = picking.AT_ONCE_FACTOR * self.options.max_file_size
+        older_than = self.manifest.next_file_number if force else 0
 
         def tell() -> None:
             if progress is not None:
-                done = read + manual.read_bytes
-                left = bytes_to_read(self.opened_view().version, manual, levels, at_once)
+                done, version = read + manual.read_bytes, self.opened_view().version
+                left = bytes_to_rewrite(version, low, high, older_than)
+                if manual.older_than is None:
+                    left = max(left, bytes_to_read(version, manual, levels, at_once))
                 progress(
                     CompactionProgress(
                         level=manual.level,
@@ -252,6 +263,10 @@ class Store(State):
             manual = ManualCompaction(level, low, high)
             self.background.compact_level(manual, tell)
             read += manual.read_bytes
+        for level in range(1, LEVELS) if force else ():
+            manual = ManualCompaction(level, low, high, older_than)
+            self.background.compact_level(manual, tell)
+            read += manual.read_bytes
         self.background.wait_until_tidy()
         if progress is not None:
             progress(
@@ -259,6 +274,45 @@ class Store(State):
                     level=levels - 1, levels=levels, read_bytes=read, total_bytes=read
                 )
             )
+
+    def refilter(
+        self,
+        *,
+        dry_run: bool,
+        levels: Collection[int],
+        max_bytes: int | None,
+        bytes_per_second: int | None,
+        progress: Callable[[RefilterProgress], object] | None = None,
+    ) -> RefilterReport:
+        """Give drifted tables the filters that they lack, the most useful first."""
+        start = time.perf_counter()
+        if not dry_run:
+            self.check_can_wait("refilter()")
+            self.check_writable()
+        tree = drift.find(self)
+        asked = [table for table in tree.drifted if table.level in levels]
+        taken = refiltering.within(asked, max_bytes)
+        if dry_run:
+            return refiltering.report(tree, taken, (), len(asked), None, start)
+        request = Refiltering.of(tree, taken, bytes_per_second)
+        total = sum(table.size for table in taken)
+
+        def tell() -> None:
+            if progress is not None:
+                progress(
+                    RefilterProgress(
+                        tables=len(request.done),
+                        total_tables=len(taken),
+                        bytes=request.done_bytes,
+                        total_bytes=total,
+                    )
+                )
+
+        self.background.refilter(request, tell)
+        self.background.wait_until_tidy()
+        tell()
+        done, skipped = request.done, request.skipped
+        return refiltering.report(tree, done, skipped, len(asked), drift.find(self), start)
 
     def begin_load(self, load: Load) -> None:
         """Keep writers and compactions out until a load is over, and flush what is in memory."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lsm.disk.footer import Handle
     from lsm.disk.table import TableReader
     from lsm.kernels import TableFile
+    from lsm.version import PlacedTable
 
 # So many bytes are checked, copied and filtered at once: what a processor's cache holds meanwhile.
 _COPIED_AT_ONCE = 1 << 20
@@ -57,6 +58,16 @@ def copy(
         table_copy.abandon()
         raise
     return Output(number, written)
+
+
+def check_bounds(output: Output, table: PlacedTable) -> None:
+    """CorruptionError unless a copy has the bounds that the manifest has for the original."""
+    found = output.table.smallest, output.table.largest
+    if found != (table.smallest, table.largest):
+        raise CorruptionError(
+            f"table {table.number} of level {table.level} has other bounds than the manifest says; "
+            "lsm.repair_db() makes a new manifest of the tables that are there"
+        )
 
 
 class TableCopy:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -32,6 +32,13 @@ _REDRESS = 2.0
 # And by so much of the budget at most: a filter that was starved for others would be in the way
 # for longer than they are.
 _MOST_REDRESS = 0.1
+
+
+# So many bytes of a key tell where it lies: no fewer than a float has.
+_DIGITS = 8
+# Where a float of so many bytes still tells two places apart.
+_LEAST_SPAN = 2.0**13
+_LEAST_OF_RANKS = 0.5
 
 
 @attrs.frozen(kw_only=True)
@@ -161,38 +168,85 @@ class TreeLaw:
 
 
 class _KeyMap:
-    """Where the keys of a tree lie, as its tables' bounds tell: each has half of their keys."""
+    """Where the keys of a tree lie: those of each table evenly between its bounds."""
 
     def __init__(self, shapes: Sequence[Shape]):
-        halves = [(bound, each.keys / 2) for each in shapes for bound in (each.low, each.high)]
-        halves.sort(key=lambda half: half[0])
-        self._bounds = [bound for bound, _ in halves]
-        self._before = [0.0, *accumulate(weight for _, weight in halves)]
-        self._levels: dict[int, int] = {}
+        self._axis = _Axis([bound for shape in shapes for bound in (shape.low, shape.high)])
+        slopes: dict[float, float] = {}
         for shape in shapes:
-            self._levels[shape.level] = self._levels.get(shape.level, 0) + shape.keys
+            low, high = self._axis.span(shape.low, shape.high)
+            steep = shape.keys / (high - low)
+            slopes[low] = slopes.get(low, 0.0) + steep
+            slopes[high] = slopes.get(high, 0.0) - steep
+        self._places = sorted(slopes)
+        self._steep = list(accumulate(slopes[place] for place in self._places))
+        rises = [
+            (after - place) * steep
+            for (place, after), steep in zip(pairwise(self._places), self._steep, strict=False)
+        ]
+        self._before = [0.0, *accumulate(rises)]
+        self._keys_of: dict[int, int] = {}
+        for shape in shapes:
+            self._keys_of[shape.level] = self._keys_of.get(shape.level, 0) + shape.keys
+        self._total = sum(self._keys_of.values())
 
     def share(self, low: Any, high: Any) -> float:
         """The share of all keys that lie between two bounds; 1 where there are none at all."""
-        total = self._before[-1]
-        return self._between(low, high) / total if total else 1.0
+        return self._between(low, high) / self._total if self._total else 1.0
 
     def share_down_to(self, level: int, keys: int) -> float:
         """The share of all keys that are on the levels down to this one; on level 0, of so many."""
-        total = self._before[-1]
-        if not level or not total:
-            return min(1.0, keys / total) if total else 1.0
-        return sum(count for at, count in self._levels.items() if at <= level) / total
+        if not self._total:
+            return 1.0
+        if not level:
+            return min(1.0, keys / self._total)
+        return sum(count for at, count in self._keys_of.items() if at <= level) / self._total
 
     def part_within(self, shape: Shape, other: Shape) -> float:
         """The part of one table's range that lies within another's."""
         low, high = max(shape.low, other.low), min(shape.high, other.high)
         whole = self._between(shape.low, shape.high)
-        return self._between(low, high) / whole if whole else 1.0
+        return min(1.0, self._between(low, high) / whole) if whole > 0 else 1.0
 
     def _between(self, low: Any, high: Any) -> float:
-        first, end = bisect_left(self._bounds, low), bisect_right(self._bounds, high)
-        return max(0.0, self._before[end] - self._before[first])
+        first, last = self._axis.span(low, high)
+        return max(0.0, self._up_to(last) - self._up_to(first))
+
+    def _up_to(self, place: float) -> float:
+        """How many keys lie before a place."""
+        at = bisect_right(self._places, place) - 1
+        if at < 0:
+            return 0.0
+        return self._before[at] + (place - self._places[at]) * self._steep[at]
+
+
+class _Axis:
+    """Keys as places on a line: bytes by what follows on what all of them begin with.
+
+    Keys that a comparator of its own orders are where they stand among the bounds.
+    """
+
+    def __init__(self, bounds: Sequence[Any]):
+        self._ranks: list[Any] = []
+        self._begin = 0
+        if not bounds:
+            return
+        if all(type(bound) is bytes for bound in bounds):
+            pairs = zip(min(bounds), max(bounds), strict=False)
+            self._begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        else:
+            self._ranks = sorted(bounds)
+
+    def span(self, low: Any, high: Any) -> tuple[float, float]:
+        """The places of two keys, which are never the same."""
+        first, last = self._place(low), self._place(high)
+        return first, max(last, first + (_LEAST_OF_RANKS if self._ranks else _LEAST_SPAN))
+
+    def _place(self, key: Any) -> float:
+        if self._ranks:
+            return (bisect_left(self._ranks, key) + bisect_right(self._ranks, key)) / 2
+        digits = key[self._begin : self._begin + _DIGITS] if type(key) is bytes else b""
+        return float(int.from_bytes(digits.ljust(_DIGITS, b"\0"), "big"))
 
 
 def _levels(shapes: Sequence[Shape], key_map: _KeyMap) -> dict[int, _Level]:

@@ -81,6 +81,7 @@ class Work:
     flushes: int = 0
     compactions: int = 0
     moves: int = 0
+    refiltered: int = 0
     compacting: int = 0
     flush_seconds: float = 0.0
     flush_read_bytes: int = 0

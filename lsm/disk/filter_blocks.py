@@ -91,12 +91,15 @@ class NoFilter:
 
     wants_keys: ClassVar[bool] = False
 
+    def __init__(self, placement: str = ""):
+        self._placement = placement
+
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Let go of the keys."""
 
     def finish(self) -> WrittenFilter:
         """That there is none."""
-        return WrittenFilter("none")
+        return WrittenFilter("none", placement=self._placement)
 
 
 class FullFilter:
@@ -266,7 +269,7 @@ class FilterPlan:
 
     ``none_below`` says whether no table with keys between two bounds lies on a deeper level. A
     table of which that is true gets no filter with ``unless_last``, but for level 0, where older
-    tables of the same level lie below.
+    tables of the same level lie below. ``placement`` is why a budget has chosen the policy.
     """
 
     level: int
@@ -276,6 +279,7 @@ class FilterPlan:
     none_below: Callable[[bytes, bytes], bool]
     unless_last: bool = False
     law: Law | None = None
+    placement: str = ""
 
     def identity(self) -> Identity:
         """How the table's properties name the policy; as unknown where it fails to say."""
@@ -289,7 +293,9 @@ class FilterPlan:
         """What takes the keys of the next table from its first block on."""
         if self.law is not None:
             return ChosenFilter(self, self.law)
-        return NoFilter() if type(self.policy) is NoFilterPolicy else PlannedFilter(self)
+        if type(self.policy) is NoFilterPolicy:
+            return NoFilter(self.placement)
+        return PlannedFilter(self)
 
     def is_last(self, first: bytes, last: bytes) -> bool:
         """Whether nothing lies beneath a table between these keys."""
@@ -351,7 +357,7 @@ class PlannedFilter:
             filter = plan.filter_of(plan.context(self._num_keys, self._first, self._last))
         while self._waiting:
             filter.add_blocks(*self._waiting.popleft())
-        return filter.finish()
+        return attrs.evolve(filter.finish(), placement=plan.placement)
 
 
 class ChosenFilter:
