@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 _OUR_PACKAGES = ("filters", "policies", "lsm")
 _is_given: ContextVar[bool] = ContextVar("_is_given", default=False)
+_is_followed: ContextVar[bool] = ContextVar("_is_followed", default=False)
+
+
+class UnwiseSizeError(ValueError):
+    """A size that is advised against, where it is asked whether it is."""
 
 
 def is_wanted() -> bool:
@@ -27,9 +32,22 @@ def given() -> Iterator[None]:
         _is_given.reset(before)
 
 
-def warn(message: str) -> None:
+@contextmanager
+def followed() -> Iterator[None]:
+    """Has an UnwiseSizeError raised in place of each warning, in this thread alone."""
+    before, given_before = _is_followed.set(True), _is_given.set(False)
+    try:
+        yield
+    finally:
+        _is_followed.reset(before)
+        _is_given.reset(given_before)
+
+
+def warn(message: Callable[[], str]) -> None:
     """A UserWarning that points at the first line outside of this package and those above it."""
-    warnings.warn(message, stacklevel=_level_of_chooser())
+    if _is_followed.get():
+        raise UnwiseSizeError
+    warnings.warn(message(), stacklevel=_level_of_chooser())
 
 
 def _level_of_chooser() -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -23,7 +24,8 @@ from filters import advice, header, occupancy
 from filters.blocked_probes import PROBES_UP_TO
 from filters.errors import CorruptFilterError
 from filters.family import RATE_RISES, Family
-from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
+from filters.rate_search import RateSearch, bits_of_many
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -78,14 +80,19 @@ def check(
     )
     is_chosen = bits_per_key is not None or fpr is not None
     if is_chosen and advice.is_wanted() and not _is_advised(sizing, num_probes):
-        size = plan(_MANY, sizing, num_probes).lines * LINE_BITS / _MANY
-        advice.warn(
-            f"a blocked filter at {sizing.name}={sizing.value:g} takes {size:.3g} bits per key; "
-            f"above {ADVISED_BITS_PER_KEY} a classic or a binary-fuse filter has a far lower rate"
-        )
+        advice.warn(lambda: _warning(sizing, num_probes))
     return sizing
 
 
+def _warning(sizing: SizingParameter, num_probes: int | None) -> str:
+    size = plan(_MANY, sizing, num_probes).lines * LINE_BITS / _MANY
+    return (
+        f"a blocked filter at {sizing.name}={sizing.value:g} takes {size:.3g} bits per key; "
+        f"above {ADVISED_BITS_PER_KEY} a classic or a binary-fuse filter has a far lower rate"
+    )
+
+
+@lru_cache(maxsize=256)
 def _is_advised(sizing: SizingParameter, num_probes: int | None) -> bool:
     """Whether the largest size that is advised is enough for many keys."""
     most = ADVISED_BITS_PER_KEY * 1.001  # a rate may come to a little more than its size
@@ -118,11 +125,14 @@ def best_probes(bits_per_key: float) -> int:
 def lines_for_fpr(num_keys: int, fpr: float, num_probes: int | None) -> int:
     """The fewest lines whose expected rate at this many keys is at most ``fpr``."""
 
-    def granted(lines: int) -> bool:
-        probes = num_probes or best_probes(lines * LINE_BITS / max(1, num_keys))
-        return predicted_fpr(num_keys, Geometry(lines, probes)) <= fpr
+    def probes_of(lines: int) -> int:
+        return num_probes or best_probes(lines * LINE_BITS / max(1, num_keys))
 
-    return smallest(granted, max(1, num_keys // LINE_BITS), MAX_LINES)
+    def rate_of(lines: int, probes: int) -> float:
+        return predicted_fpr(num_keys, Geometry(lines, probes))
+
+    search = RateSearch(rate_of, probes_of, fpr, max(1, num_keys // LINE_BITS), MAX_LINES)
+    return search.smallest(num_keys * bits_of_many(fpr, num_probes) / LINE_BITS)
 
 
 def predicted_fpr(num_keys: float, geometry: Geometry) -> float:

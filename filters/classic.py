@@ -16,7 +16,8 @@ import attrs
 from filters import header, occupancy
 from filters.errors import CorruptFilterError
 from filters.family import RATE_RISES, Family
-from filters.sizing_parameters import SizingParameter, SizingParameters, smallest
+from filters.rate_search import RateSearch, bits_of_many
+from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -68,8 +69,9 @@ def plan(
 def best_probes(bits_per_key: float) -> int:
     """The probe count with the lowest rate: one of the two integers around bits/key * ln 2."""
     ideal = bits_per_key * math.log(2)
-    around = {max(1, min(MAX_PROBES, whole(ideal))) for whole in (math.floor, math.ceil)}
-    return min(sorted(around), key=lambda k: asymptotic_fpr(bits_per_key, k))
+    few = max(1, min(MAX_PROBES, math.floor(ideal)))
+    many = max(1, min(MAX_PROBES, math.ceil(ideal)))
+    return min(few, many, key=lambda probes: asymptotic_fpr(bits_per_key, probes))
 
 
 def asymptotic_fpr(bits_per_key: float, num_probes: int) -> float:
@@ -81,11 +83,14 @@ def asymptotic_fpr(bits_per_key: float, num_probes: int) -> float:
 def bits_for_fpr(num_keys: int, fpr: float, num_probes: int | None) -> int:
     """The fewest bits, in whole bytes, whose expected rate at this many keys is at most ``fpr``."""
 
-    def granted(size: int) -> bool:
-        probes = num_probes or best_probes(8 * size / max(1, num_keys))
-        return predicted_fpr(num_keys, Geometry(8 * size, probes)) <= fpr
+    def probes_of(size: int) -> int:
+        return num_probes or best_probes(8 * size / max(1, num_keys))
 
-    return 8 * smallest(granted, MIN_BITS // 8, MAX_BITS // 8)
+    def rate_of(size: int, probes: int) -> float:
+        return predicted_fpr(num_keys, Geometry(8 * size, probes))
+
+    search = RateSearch(rate_of, probes_of, fpr, MIN_BITS // 8, MAX_BITS // 8)
+    return 8 * search.smallest(num_keys * bits_of_many(fpr, num_probes) / 8)
 
 
 def predicted_fpr(num_keys: float, geometry: Geometry) -> float:

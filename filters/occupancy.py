@@ -9,8 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from itertools import chain, islice
 
 LINE_BITS = 512
+
+# Of what sizing looks at again and again, so many values are kept together.
+_BLOCK = 64
 
 
 def empty_share(balls: float, bins: float) -> float:
@@ -55,10 +60,36 @@ def line_moment(num_keys: float, lines: int, num_probes: int, power: int) -> flo
     mean = num_keys / lines
     spread = 12 * math.sqrt(mean) + 12
     low, high = max(0, math.floor(mean - spread)), min(math.ceil(mean + spread), round(num_keys))
+    blocks, skipped = range(low // _BLOCK, high // _BLOCK + 1), low % _BLOCK
+    ways = islice(chain.from_iterable(_ways(num_keys, each) for each in blocks), skipped, None)
+    powers = chain.from_iterable(_line_powers(num_probes, power, each) for each in blocks)
+    here, elsewhere = math.log(1 / lines), math.log1p(-1 / lines)
     return sum(
-        _binomial(keys, num_keys, 1 / lines) * power_of_fill(keys * num_probes, LINE_BITS, power)
-        for keys in range(low, high + 1)
+        [
+            math.exp(log_ways + keys * here + (num_keys - keys) * elsewhere) * powered
+            for keys, log_ways, powered in zip(
+                range(low, high + 1), ways, islice(powers, skipped, None), strict=False
+            )
+        ]
     )
+
+
+@lru_cache(maxsize=512)
+def _ways(num_keys: float, block: int) -> tuple[float, ...]:
+    """In how many ways 0, 1, 2 and so on of the keys can be chosen, as logarithms; a block."""
+    most = math.lgamma(num_keys + 1)
+    end = min((block + 1) * _BLOCK, round(num_keys) + 1)
+    return tuple(
+        most - math.lgamma(keys + 1) - math.lgamma(num_keys - keys + 1)
+        for keys in range(block * _BLOCK, end)
+    )
+
+
+@lru_cache(maxsize=512)
+def _line_powers(num_probes: int, power: int, block: int) -> tuple[float, ...]:
+    """E[fill^power] of a line that 0, 1, 2 and so on keys share; a block of them."""
+    numbers = range(block * _BLOCK, (block + 1) * _BLOCK)
+    return tuple(power_of_fill(keys * num_probes, LINE_BITS, power) for keys in numbers)
 
 
 def count_lines(payload: memoryview | bytearray, line_bytes: int) -> Counter[int]:
@@ -83,14 +114,3 @@ def keys_from_line_fill(fill: float, lines: int, num_probes: int) -> float:
     # A key empties a given bit's chance by 1/lines * (1 - (1 - 1/512)^probes).
     per_key = -math.expm1(num_probes * math.log1p(-1 / LINE_BITS)) / lines
     return math.log1p(-min(fill, 1 - 0.5 / (lines * LINE_BITS))) / math.log1p(-per_key)
-
-
-def _binomial(hits: int, trials: float, chance: float) -> float:
-    log = (
-        math.lgamma(trials + 1)
-        - math.lgamma(hits + 1)
-        - math.lgamma(trials - hits + 1)
-        + hits * math.log(chance)
-        + (trials - hits) * math.log1p(-chance)
-    )
-    return math.exp(log)

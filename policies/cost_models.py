@@ -8,7 +8,6 @@ method that returns a :class:`CostModel`, and can then be named among the ``fami
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -72,10 +71,9 @@ class FamilyModel:
         family = self.family
         params: dict[str, Any] = {family.rate_parameter: fpr}
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with advice.followed():
                 geometry = family.sized(num_keys, **params)
-        except (ValueError, Warning):
+        except ValueError:
             return None
         expected = family.predicted_fpr(num_keys, geometry)
         if family.cost is None or expected > fpr * _RATE_SLACK:
