@@ -7,7 +7,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plyvel
 import pytest
@@ -27,7 +27,6 @@ from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.disk.table import TableReader
 from lsm.disk.table_builder import TableBuilder, TableFormat
 from lsm.errors import CorruptionError
-from lsm.kernels import TableFile
 from lsm.options import LEVELS
 from lsm.storage import FileSystem, Mapped, Storage
 from lsm.table_copy import NotCopiableError, copy
@@ -56,6 +55,9 @@ from tests.lsm.test_table_bytes import (
     in_order,
     some_data,
 )
+
+if TYPE_CHECKING:
+    from lsm.kernels import TableFile
 
 POLICIES = sorted(cls.name for cls in BUILTIN)
 SOURCE, COPY = "db/000005.ldb", "db/000009.ldb"
@@ -122,7 +124,13 @@ def put(storage: SimulatedStorage, data: bytes, path: str = SOURCE) -> TableFile
     file.sync()
     file.close()
     storage.sync_directory("db")
-    return TableFile(5, len(data))
+    return file_of(5, len(data))
+
+
+def file_of(number: int, size: int) -> TableFile:
+    """A table's file, as the kernel that runs has them."""
+    file: TableFile = kernels.of(BYTEWISE).TableFile(number, size)
+    return file
 
 
 def table_of(entries: list[Entry] = ENTRIES, **form: Any) -> bytes:
@@ -191,7 +199,7 @@ def test_a_copy_is_the_table_that_would_be_written_anew(
         source = write(factory, 5, entries, plan_of(before, level=1, reason=reason))
         anew = write(factory, 7, entries, plan_of(planned, layout, reason=reason))
         output = copy(
-            factory, TableFile(5, source.table.size), 9, plan_of(planned, layout, reason="flush")
+            factory, file_of(5, source.table.size), 9, plan_of(planned, layout, reason="flush")
         )
     assert storage.read(COPY) == storage.read("db/000007.ldb")
     assert output == Output(9, anew.table)
@@ -319,7 +327,7 @@ def test_leveldb_reads_the_copy_of_a_table_of_its_own(
     shutil.copy(path, ours / "000005.ldb")
     source = parse(path.read_bytes())
     assert set(source.meta) == {LEVELDB_FILTER}
-    copy(factory, TableFile(5, path.stat().st_size), 9, plan_of(policy, layout))
+    copy(factory, file_of(5, path.stat().st_size), 9, plan_of(policy, layout))
     table = parse((ours / "000009.ldb").read_bytes())
     assert table.pairs == source.pairs
     assert (LEVELDB_FILTER in table.meta) == (layout == "block")
@@ -469,9 +477,9 @@ def test_a_file_of_another_length_or_none_is_told() -> None:
     file = put(storage, table_of())
     factory = factory_in(storage)
     with pytest.raises(CorruptionError, match="bytes, and the manifest says"):
-        copy(factory, TableFile(5, file.size + 1), 9, plan_of("blocked"))
+        copy(factory, file_of(5, file.size + 1), 9, plan_of("blocked"))
     with pytest.raises(CorruptionError, match="missing"):
-        copy(factory, TableFile(6, file.size), 9, plan_of("blocked"))
+        copy(factory, file_of(6, file.size), 9, plan_of("blocked"))
     assert storage.list("db") == ["000005.ldb"]
 
 
@@ -523,7 +531,7 @@ def test_who_pauses_learns_what_was_copied_and_can_stop_it(
     source = write(factory, 5, ENTRIES, plan_of("none"))
     data = (tmp_path / "db" / "000005.ldb").read_bytes()
     sizes: list[int] = []
-    file = TableFile(5, source.table.size)
+    file = file_of(5, source.table.size)
     copy(factory, file, 9, plan_of("blocked"), sizes.append)
     assert sum(sizes) == parse(data).blocks[-1].end
     assert {size % 4000 for size in sizes[:-1]} == {0}
