@@ -114,6 +114,7 @@ cdef object find_in_levels(Search *search, Levels levels):
         for number in range(count):
             if asked[number].outcome == DENIED:
                 (<Tally>levels.tallies[asked[number].at]).skipped += 1
+                (<TableFile>levels.files[asked[number].at]).missed += 1
                 continue
             search.number = asked[number].block
             value = find_in_table(search, levels, asked[number].at, asked[number].outcome)
@@ -198,9 +199,11 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
             return NOWHERE
         if window_denies(loaded, table.offsets[search.number], &search.question):
             tally.skipped += 1
+            table.file.missed += 1
             return NOWHERE
     elif outcome == UNASKED and loaded.manner != SILENT and denies(loaded, &search.question):
         tally.skipped += 1
+        table.file.missed += 1
         return NOWHERE
     return find_in_block(search, table, loaded, tally)
 
@@ -288,11 +291,13 @@ cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally 
         lsm_block_entry(view, at, &entry)
         value = value_of(entry.version, entry.value, entry.value_length)
     if loaded.manner == SILENT:
+        table.file.missed += not same
         count_silence(loaded, tally)
     elif same or has_any(search, table):
         tally.true_positives += 1
     else:
         tally.false_positives += 1
+        table.file.missed += 1
     return value
 
 

@@ -94,6 +94,7 @@ cdef int ask_filter(Job *job, Levels levels) noexcept:
     cdef int outcome = ask(&job.search, levels, job.place.at)
     if outcome == DENIED:
         (<Tally>levels.tallies[job.place.at]).skipped += 1
+        file.missed += 1
         return DENIED
     if type(file.table) is not Table or levels.tallies[job.place.at] == NULL:
         return ALONE

@@ -26,7 +26,11 @@ cdef enum:
 
 
 cdef class TableFile:
-    """A table's file; ``opened`` is its open table while that is in the table cache."""
+    """A table's file; ``opened`` is its open table while that is in the table cache.
+
+    ``missed`` counts the lookups that came by and whose key the table has not: its filter said no,
+    or a block was read in vain.
+    """
 
     def __init__(self, number, size):
         self.number = number

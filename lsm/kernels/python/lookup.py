@@ -140,6 +140,7 @@ class Walk:
                 listener.table(placed, loaded, said, None, None)
             else:
                 tally.skipped += 1
+                placed.file.missed += 1
             return None
         if number is None:
             number = table.block_for(key, self.read_rank)
@@ -161,6 +162,7 @@ class Walk:
         if entry is not None and entry[0] != key:
             entry = None
         if loaded.state != "built":
+            placed.file.missed += entry is None
             tally.count(loaded.state)
             if loaded.patience:
                 loaded.went_without()
@@ -168,6 +170,7 @@ class Walk:
             tally.true_positives += 1
         else:
             tally.false_positives += 1
+            placed.file.missed += 1
         return entry
 
     def _tally(self, placed: PlacedTable, loaded: LoadedFilter) -> Tally:

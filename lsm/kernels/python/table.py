@@ -26,13 +26,18 @@ _MOST_OFFSET = (1 << 64) - 1
 
 
 class TableFile:
-    """A table's file; ``opened`` is its open table while that is in the table cache."""
+    """A table's file; ``opened`` is its open table while that is in the table cache.
 
-    __slots__ = ("number", "opened", "size")
+    ``missed`` counts the lookups that came by and whose key the table has not: its filter said no,
+    or a block was read in vain.
+    """
+
+    __slots__ = ("missed", "number", "opened", "size")
 
     def __init__(self, number: int, size: int):
         self.number = number
         self.size = size
+        self.missed = 0
         self.opened: Table | None = None
 
     def __repr__(self) -> str:

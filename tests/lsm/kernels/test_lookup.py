@@ -43,6 +43,7 @@ class Told:
     values: list[bytes | None]
     before: list[list[bytes | None]]
     stats: Any
+    missed: dict[int, int]
     steps: list[str]
 
 
@@ -100,13 +101,18 @@ class Written:
                 [kernel.find(view, tables, key, key, rank, True) for key in self.keys]
                 for rank in self.ranks
             ]
-            stats = db.stats()
+            stats, missed = db.stats(), missed_by_table(db)
             steps = [f"{db.explain(key)}, {db.might_contain(key)}" for key in self.keys[:200]]
-            assert db.stats().filters == stats.filters
+            assert (db.stats().filters, missed_by_table(db)) == (stats.filters, missed)
             with db.snapshot() as snapshot:
                 assert snapshot.get_many(self.keys) == values
                 assert [snapshot.get(key) for key in self.keys] == values
-        return Told(values, before, comparable(stats), steps)
+        return Told(values, before, comparable(stats), missed, steps)
+
+
+def missed_by_table(db: lsm.DB) -> dict[int, int]:
+    """How many lookups each table was asked in vain by."""
+    return {each.number: each.file.missed for each in db._store.opened_view().version.tables()}
 
 
 def comparable(stats: lsm.stats.Stats) -> Any:
@@ -144,6 +150,8 @@ def check_filters(
         written = Written(rng, levels, compression=rng.choice(("none", "snappy", "zstd")))
         told = check(written, monkeypatch, filter_policy=levels)
     assert sum(counts.counters.blocks_read for counts in told.stats[0]) > 300
+    in_vain = [each.counters.skipped + each.counters.false_positives for each in told.stats[0]]
+    assert sum(told.missed.values()) >= sum(in_vain)
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda each: f"{each[0].name}-{each[1]}")
