@@ -10,11 +10,21 @@ import pytest
 import lsm
 from lsm import loaded_filter
 from lsm import options as engine_options
+from lsm.disk import heat_file
 from lsm.disk.compression import RAW
 from lsm.disk.table import TableReader
 from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
-from tests.golden.write_engine import ABSENT, HERE, OPTIONS, TABLES, GoldenTable, contents, write
+from tests.golden.write_engine import (
+    ABSENT,
+    HERE,
+    MISSED,
+    OPTIONS,
+    TABLES,
+    GoldenTable,
+    contents,
+    write,
+)
 from tests.lsm import independent_table as independent
 
 NAMES = sorted(str(path.relative_to(HERE)) for path in HERE.rglob("*") if path.is_file())
@@ -82,6 +92,10 @@ def test_every_filter_is_read_and_asked(database: Path) -> None:
 def test_the_options_are_still_read() -> None:
     data = (HERE / "database" / "lsm-options.toml").read_bytes()
     assert engine_options.from_kept(data, "lsm-options.toml") == OPTIONS
+
+
+def test_the_heat_is_still_read() -> None:
+    assert heat_file.decode((HERE / "database" / "lsm-heat").read_bytes()) == MISSED
 
 
 @every_table

@@ -67,6 +67,7 @@ def test_the_names_as_they_are_written() -> None:
     [
         "",
         "lsm-options.toml",
+        "lsm-heat",
         "foo",
         "foo-dx-100.log",
         ".log",
