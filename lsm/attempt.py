@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 OPTIONS_NAME = "lsm-options.toml"
 SEED_NAME = "lsm-seed"
+HEAT_NAME = "lsm-heat"
 
-_BESIDE = frozenset(
-    (OPTIONS_NAME, SEED_NAME, *(f"{name}.dbtmp" for name in (OPTIONS_NAME, SEED_NAME)))
+BESIDE = frozenset(
+    f"{name}{suffix}" for name in (OPTIONS_NAME, SEED_NAME, HEAT_NAME) for suffix in ("", ".dbtmp")
 )
+"""The names of our own files in a database's directory, and of those they are renamed from."""
 
 
 class Attempt:
@@ -128,7 +130,7 @@ class Attempt:
 
 def _is_made(name: str, is_new: bool) -> bool:
     """Whether opening makes such a file, in a new database or beside one that was there."""
-    if name in _BESIDE:
+    if name in BESIDE:
         return True
     return is_new and filenames.parse(name) is not None
 

@@ -93,10 +93,12 @@ class Installer:
             if state.failure is not None and state.failure.is_final:
                 raise StoppedError  # nothing is known of what the manifest has
             self._in_doubt.update(file.number for file in files)
+            before = state.manifest.current
             rank = state.visible if visible is None else visible
             state.manifest.last_sequence = sequence_of(rank)
             try:
                 version = state.manifest.apply(edit, files)
+                state.heat.inherit(before, version)
                 with state.lock:
                     if state.view is not None:
                         kept = tuple(each for each in state.view.memtables if each is not flushed)
@@ -108,6 +110,7 @@ class Installer:
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()
+            state.heat.save_if_due(version)
 
     def discard_outputs(self, thread: int | None = None) -> None:
         """Remove the tables that this thread, or another, has written and not installed."""
@@ -165,9 +168,12 @@ class Installer:
         return sorted(obsolete)
 
     def close(self) -> None:
-        """Close the manifest, once no other thread is writing to it."""
+        """Close the manifest, once no other thread is writing to it, and save the heat."""
+        state = self._state
         with self._lock:
-            self._state.manifest.close()
+            if not state.read_only:
+                state.heat.save(state.manifest.current)
+            state.manifest.close()
 
     def _remove(self, name: str) -> None:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsm import foreign, opening
 from lsm.arguments import flag
-from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt, make_directory
+from lsm.attempt import BESIDE, Attempt, make_directory
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.dry_run import DryRunStorage
@@ -165,4 +165,4 @@ def _is_ours(name: str) -> bool:
     parsed = filenames.parse(name)
     if parsed is not None:
         return parsed[0] is not Kind.LOCK
-    return name.removesuffix(".dbtmp") in (OPTIONS_NAME, SEED_NAME)
+    return name in BESIDE

@@ -16,6 +16,7 @@ from lsm import kernels
 from lsm.disk.keys import rank_of, sequence_of
 from lsm.errors import ReadOnlyError
 from lsm.failure import Failure
+from lsm.heat import Heat, is_wanted
 from lsm.kernels import Readable, Walker, Walkers
 from lsm.manifest import Manifest
 from lsm.tables import TableCache
@@ -74,6 +75,7 @@ class State(Readable):
         self.closed_by = None
         self.manifest = Manifest(storage, directory, comparator)
         self.tables = TableCache(storage, directory, options, comparator)
+        self.heat = Heat(storage, directory, is_kept=is_wanted(options))
         self.view: View | None = self.kernel.View((self.new_memtable(),), self.manifest.current)
         self.visible = rank_of(0)
         self.walkers = Walkers()

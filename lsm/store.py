@@ -82,6 +82,7 @@ class Store(State):
         """
         self.manifest.recover(decoded)
         recovery.check_tables(self.directory, files, self.manifest)
+        self.heat.load(self.manifest.current)
         edit = Edit()
         tables: list[TableFile] = []
 

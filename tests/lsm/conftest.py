@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lsm import state
 from tests.lsm.history import configured
 
 
@@ -15,6 +16,12 @@ from tests.lsm.history import configured
 def config(tmp_path: Path) -> Path:
     """A configuration under which a few dozen batches are flushed and compacted some times."""
     return configured(tmp_path)
+
+
+@pytest.fixture
+def kept_heat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has databases keep the heat of their tables."""
+    monkeypatch.setattr(state, "is_wanted", lambda options: True)
 
 
 @pytest.fixture

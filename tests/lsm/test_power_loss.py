@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import attrs
+import pytest
 
 import lsm
 from tests.effort import by_effort
@@ -27,6 +28,8 @@ from tests.lsm.history import (
 )
 from tests.lsm.patience import patient
 from tests.lsm.simulated import MUTATIONS, SimulatedStorage, Tails
+
+pytestmark = pytest.mark.usefixtures("kept_heat")
 
 WRITES = 40
 TAILS: tuple[Tails, ...] = ("clean", "zero", "garbage")

@@ -1701,6 +1701,8 @@ def test_destroying_removes_the_databases_files_and_no_others(
         "LOG.old",
         "lsm-options.toml.dbtmp",
         "lsm-seed.dbtmp",
+        "lsm-heat",
+        "lsm-heat.dbtmp",
     ]
     foreign = ["notes.txt", "lsm.toml", "x.ldb", "000902.ldb.bak", "LOCK.old", "other.dbtmp"]
     for name in ours + foreign:

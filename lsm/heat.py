@@ -1,0 +1,238 @@
+"""Heat: which tables absent keys are looked for in, for whoever sizes the next filters.
+
+Each table counts the lookups that came by and whose key it has not (``TableFile.missed``). Those of
+absent keys come by every run that has their range. So each run is a row of sensors side by side,
+each for its own range of keys, and what one run has seen another would have seen in its place.
+
+Counts fade: from time to time all are halved together, so that they speak of the same lookups. A
+new table therefore does not begin with nothing, but with what it would have counted up to now if it
+had been there all along:
+
+- The tables of its own level that it overlaps are those it replaces, and the finest sensors: each
+  hands its whole count to its successors, by the parts of it that lie between their bounds.
+- Where it overlaps none, it takes what that run has seen between its bounds which has seen most: a
+  flushed table what was asked of those beneath it, the first one of a level what was asked of those
+  it was made of.
+
+A table that is only moved keeps its file, and the count with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from lsm.attempt import HEAT_NAME
+from lsm.disk import heat_file
+from lsm.disk.keys import NEWEST
+from lsm.errors import CorruptionError, IOError
+from policies.errors import cause
+
+if TYPE_CHECKING:
+    from lsm.options import Options
+    from lsm.storage import Storage
+    from lsm.version import PlacedTable, Version
+
+_log = logging.getLogger("lsm")
+
+# A count of 1,024, the least after a halving, tells how often lookups come within 3 %: an error of
+# 0.05 bits for each key of a filter. A store of few tables would else forget all in milliseconds.
+_MOST_A_TABLE = 2048
+_LEAST_TABLES = 1024
+
+
+def is_wanted(options: Options) -> bool:
+    """Whether tables are written by what was counted, so that it is kept in the directory."""
+    return False
+
+
+class Heat:
+    """What lookups have asked of a database's tables, kept in its directory if ``is_kept``.
+
+    Whoever calls a method holds the installer's lock, or is opening the database. None of them ever
+    raises an Exception: without heat filters are sized as if all tables were asked alike.
+    """
+
+    def __init__(self, storage: Storage, directory: str, *, is_kept: bool):
+        self._storage = storage
+        self._path = f"{directory}/{HEAT_NAME}"
+        self._is_kept = is_kept
+        self._in_file: bytes | None = None
+        self._is_due = False
+
+    def load(self, version: Version) -> None:
+        """Take up the counts that were kept, for tables that have none of their own yet."""
+        if not self._is_kept:
+            return
+        try:
+            data = self._read()
+            if data is None:
+                return
+            missed = heat_file.decode(data)
+        except Exception as error:
+            _log.warning("%s: all tables begin without heat: %s", self._path, cause(error))
+            return
+        self._in_file = data
+        for table in version.tables():
+            table.file.missed = missed.get(table.number, 0)
+        self._hand_over(
+            (table, round(_most_seen(version, table)))
+            for table in version.tables()
+            if table.number not in missed  # written after the file, and before a crash
+        )
+
+    def inherit(self, before: Version, after: Version) -> None:
+        """Hand over to new tables what those before them have counted, and let all counts fade."""
+        known = {table.number for table in before.tables()}
+        added = [table for table in after.tables() if table.number not in known]
+        self._hand_over(_inherited(before, added))
+        self._fade(after)
+
+    def save_if_due(self, version: Version) -> None:
+        """Save what has changed a lot since it was saved."""
+        if self._is_due:
+            self.save(version)
+
+    def save(self, version: Version) -> None:
+        """Save the counts if they are kept and others than those in the file."""
+        self._is_due = False
+        missed = {table.number: table.file.missed for table in version.tables()}
+        if not self._is_kept or (self._in_file is None and not any(missed.values())):
+            return
+        data = heat_file.encode(missed)
+        if data == self._in_file:
+            return
+        try:
+            self._storage.replace(self._path, data, f"{self._path}.dbtmp")
+        except Exception as error:
+            _log.warning("%s: the heat of tables is not kept: %s", self._path, cause(error))
+        else:
+            self._in_file = data
+
+    def _read(self) -> bytes | None:
+        """The file's bytes; None if there is no file."""
+        try:
+            mapped = self._storage.map(self._path)
+        except IOError:
+            if self._storage.exists(self._path):
+                raise
+            return None
+        try:
+            if len(mapped.data) > heat_file.MOST_BYTES:
+                raise CorruptionError(
+                    f"it has {len(mapped.data)} bytes, allowed are {heat_file.MOST_BYTES}"
+                )
+            return bytes(mapped.data)
+        finally:
+            mapped.close()
+
+    def _hand_over(self, shares: Iterator[tuple[PlacedTable, int]]) -> None:
+        try:
+            for table, missed in shares:
+                table.file.missed += missed
+        except Exception as error:  # of a comparator, which is anybody's code
+            _log.warning("%s: new tables begin without heat: %s", self._path, cause(error))
+
+    def _fade(self, version: Version) -> None:
+        """Halve all counts until together they are no more than are needed."""
+        files = [table.file for table in version.tables()]
+        most, halvings = _MOST_A_TABLE * max(len(files), _LEAST_TABLES), 0
+        missed = sum(file.missed for file in files)
+        while missed >> halvings > most:
+            halvings += 1
+        if halvings:
+            for file in files:
+                file.missed >>= halvings
+            self._is_due = True
+
+
+def total(version: Version) -> int:
+    """The lookups of absent keys that the counts stand for: as many as one run has seen, at most.
+
+    Every one of them came by each run that has the range of its key.
+    """
+    return max(sum(table.file.missed for table in run) for run in _runs(version))
+
+
+def expected(version: Version, table: PlacedTable) -> float:
+    """About how many lookups a table that is not there yet would have been asked in vain by."""
+    own = _own_level(version, table)
+    if own:
+        return sum(sensor.file.missed * _part(sensor, table) for sensor in own)
+    return _most_seen(version, table)
+
+
+def _inherited(version: Version, added: Sequence[PlacedTable]) -> Iterator[tuple[PlacedTable, int]]:
+    """What new tables take over from those of a version, in one sum or several."""
+    if not any(table.file.missed for table in version.tables()):
+        return
+    successors: dict[int, list[tuple[PlacedTable, float]]] = {}
+    sensors: dict[int, PlacedTable] = {}
+    for table in added:
+        own = _own_level(version, table)
+        for sensor in own:
+            sensors[sensor.number] = sensor
+            successors.setdefault(sensor.number, []).append((table, _part(sensor, table)))
+        if not own:
+            yield table, round(_most_seen(version, table))
+    for number, parts in successors.items():
+        yield from _shared_out(sensors[number].file.missed, parts)
+
+
+def _shared_out(
+    missed: int, parts: Sequence[tuple[PlacedTable, float]]
+) -> Iterator[tuple[PlacedTable, int]]:
+    """All of a count, in shares by parts that are above 0."""
+    whole, done, given = sum(part for _, part in parts), 0.0, 0
+    for table, part in parts:
+        done += part
+        share = min(round(missed * done / whole), missed) - given
+        given += share
+        yield table, share
+
+
+def _own_level(version: Version, table: PlacedTable) -> Sequence[PlacedTable]:
+    """The tables that a table of a level below 0 overlaps there."""
+    return _overlapping(version.levels[table.level], table) if table.level else ()
+
+
+def _most_seen(version: Version, table: PlacedTable) -> float:
+    """What that run has seen between a table's bounds which has seen most there."""
+    return max(
+        sum(sensor.file.missed * _part(sensor, table) for sensor in _overlapping(run, table))
+        for run in _runs(version)
+    )
+
+
+def _runs(version: Version) -> Iterator[Sequence[PlacedTable]]:
+    """Tables that do not overlap: each one of level 0, and each level below."""
+    yield from ((table,) for table in version.levels[0])
+    yield from version.levels[1:]
+
+
+def _overlapping(run: Sequence[PlacedTable], table: PlacedTable) -> Sequence[PlacedTable]:
+    first = bisect_left(run, table.first, key=attrgetter("last"))
+    end = first
+    while end < len(run) and not table.last < run[end].first:
+        end += 1
+    return run[first:end]
+
+
+def _part(sensor: PlacedTable, table: PlacedTable) -> float:
+    """About which part of a table's entries lies between the bounds of one that overlaps it.
+
+    An open one has the blocks in its index. Of one that is closed only the sizes are known, and
+    that it reaches beyond the bounds; nobody has asked it lately.
+    """
+    if not sensor.low < table.low and not table.high < sensor.high:
+        return 1.0
+    opened = sensor.file.opened
+    if opened is None or opened.block_count == 0:
+        return min(0.5, max(table.size, 1) / max(sensor.size, 1))
+    last = opened.block_count - 1
+    begin = min(opened.block_for(table.low, NEWEST), last)
+    end = min(opened.block_for(table.high, NEWEST), last)
+    return (end - begin + 1) / opened.block_count
