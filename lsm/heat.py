@@ -10,11 +10,12 @@ had been there all along:
 
 - The tables of its own level that it overlaps are those it replaces, and the finest sensors: each
   hands its whole count to its successors, by the parts of it that lie between their bounds.
-- Where it overlaps none, it takes what that run has seen between its bounds which has seen most: a
-  flushed table what was asked of those beneath it, the first one of a level what was asked of those
-  it was made of.
+- For ranges where its level had none it takes what that run has seen there which has seen most: a
+  flushed table what was asked of those beneath it, the first ones of a level what was asked of
+  those they are made of, and who fills the hole that a compaction has left what goes through it.
 
-A table that is only moved keeps its file, and the count with it.
+A table that is only moved keeps its file, and the count with it. Within one table lookups are taken
+to be even: so heat that nobody renews blurs at its edges, with each rewriting a little more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import logging
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from lsm.attempt import HEAT_NAME
 from lsm.disk import heat_file
@@ -160,9 +163,8 @@ def total(version: Version) -> int:
 def expected(version: Version, table: PlacedTable) -> float:
     """About how many lookups a table that is not there yet would have been asked in vain by."""
     own = _own_level(version, table)
-    if own:
-        return sum(sensor.file.missed * _part(sensor, table) for sensor in own)
-    return _most_seen(version, table)
+    seen = sum(sensor.file.missed * _part(sensor, table) for sensor in own)
+    return seen + _seen_elsewhere(version, table, own)
 
 
 def _inherited(version: Version, added: Sequence[PlacedTable]) -> Iterator[tuple[PlacedTable, int]]:
@@ -176,8 +178,7 @@ def _inherited(version: Version, added: Sequence[PlacedTable]) -> Iterator[tuple
         for sensor in own:
             sensors[sensor.number] = sensor
             successors.setdefault(sensor.number, []).append((table, _part(sensor, table)))
-        if not own:
-            yield table, round(_most_seen(version, table))
+        yield table, round(_seen_elsewhere(version, table, own))
     for number, parts in successors.items():
         yield from _shared_out(sensors[number].file.missed, parts)
 
@@ -194,15 +195,44 @@ def _shared_out(
         yield table, share
 
 
+@attrs.frozen
+class _Gap:
+    """The keys between two others, in the words of a table that may have none of them."""
+
+    low: Any
+    high: Any
+    size: int = 0
+
+    @property
+    def first(self) -> tuple[Any, int]:
+        """Behind every version of the lower key."""
+        return self.low, 1
+
+    @property
+    def last(self) -> tuple[Any, int]:
+        """Before every version of the higher key."""
+        return self.high, NEWEST
+
+
+def _seen_elsewhere(version: Version, table: PlacedTable, own: Sequence[PlacedTable]) -> float:
+    """What others have seen of a table's range where there are none of its own level."""
+    if not own:
+        return _most_seen(version, table)
+    ends = [table.low, *(sensor.high for sensor in own)]
+    begins = [*(sensor.low for sensor in own), table.high]
+    gaps = [_Gap(*each) for each in zip(ends, begins, strict=True) if each[0] < each[1]]
+    return sum(_most_seen(version, gap) for gap in gaps)
+
+
 def _own_level(version: Version, table: PlacedTable) -> Sequence[PlacedTable]:
     """The tables that a table of a level below 0 overlaps there."""
     return _overlapping(version.levels[table.level], table) if table.level else ()
 
 
-def _most_seen(version: Version, table: PlacedTable) -> float:
-    """What that run has seen between a table's bounds which has seen most there."""
+def _most_seen(version: Version, where: PlacedTable | _Gap) -> float:
+    """What that run has seen of a range of keys which has seen most there."""
     return max(
-        sum(sensor.file.missed * _part(sensor, table) for sensor in _overlapping(run, table))
+        sum(sensor.file.missed * _part(sensor, where) for sensor in _overlapping(run, where))
         for run in _runs(version)
     )
 
@@ -213,26 +243,27 @@ def _runs(version: Version) -> Iterator[Sequence[PlacedTable]]:
     yield from version.levels[1:]
 
 
-def _overlapping(run: Sequence[PlacedTable], table: PlacedTable) -> Sequence[PlacedTable]:
-    first = bisect_left(run, table.first, key=attrgetter("last"))
+def _overlapping(run: Sequence[PlacedTable], where: PlacedTable | _Gap) -> Sequence[PlacedTable]:
+    first = bisect_left(run, where.first, key=attrgetter("last"))
     end = first
-    while end < len(run) and not table.last < run[end].first:
+    while end < len(run) and not where.last < run[end].first:
         end += 1
     return run[first:end]
 
 
-def _part(sensor: PlacedTable, table: PlacedTable) -> float:
-    """About which part of a table's entries lies between the bounds of one that overlaps it.
+def _part(sensor: PlacedTable, where: PlacedTable | _Gap) -> float:
+    """About which part of a table's entries lies in a range that overlaps its own.
 
-    An open one has the blocks in its index. Of one that is closed only the sizes are known, and
-    that it reaches beyond the bounds; nobody has asked it lately.
+    An open one has the blocks in its index; one in which both ends lie counts for a table, and not
+    for a gap. Of one that is closed only the size is known, and that it reaches beyond the range:
+    nobody has asked it lately.
     """
-    if not sensor.low < table.low and not table.high < sensor.high:
+    if not sensor.low < where.low and not where.high < sensor.high:
         return 1.0
     opened = sensor.file.opened
     if opened is None or opened.block_count == 0:
-        return min(0.5, max(table.size, 1) / max(sensor.size, 1))
+        return min(0.5, where.size / max(sensor.size, 1))
     last = opened.block_count - 1
-    begin = min(opened.block_for(table.low, NEWEST), last)
-    end = min(opened.block_for(table.high, NEWEST), last)
-    return (end - begin + 1) / opened.block_count
+    begin = min(opened.block_for(where.low, NEWEST), last)
+    end = min(opened.block_for(where.high, NEWEST), last)
+    return (end - begin + (where.size > 0)) / opened.block_count
