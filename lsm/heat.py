@@ -49,7 +49,8 @@ _LEAST_TABLES = 1024
 
 def is_wanted(options: Options) -> bool:
     """Whether tables are written by what was counted, so that it is kept in the directory."""
-    return False
+    rule = options.filters.rule
+    return rule is not None and rule.heat
 
 
 class Heat:

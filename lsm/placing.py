@@ -98,6 +98,7 @@ class Placing:
             high=table.high,
             keys=facts.keys,
             bits=8 * facts.filter_bytes,
+            missed=table.file.missed,
         )
 
 
