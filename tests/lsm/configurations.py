@@ -56,6 +56,7 @@ ENGINE: dict[str, tuple[Any, ...]] = {
     "level_size_ratio": (10, 2, 3),
     "level0_compact_files": (4, 1, 2),
     "max_background_jobs": (0, 1, 3, 8),
+    "refilter_bytes_per_second": (0, 0, 1 << 30),
     "paranoid_checks": (False, True),
 }
 

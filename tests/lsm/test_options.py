@@ -93,6 +93,7 @@ def test_the_defaults_are_leveldbs_and_blocked_at_ten_bits() -> None:
         "level0_slow_files": 8,
         "level0_stop_files": 12,
         "max_background_jobs": 0,
+        "refilter_bytes_per_second": 0,
         "filters_compare_bytes": False,
         "filters": uniform(policies.BlockedPolicy(bits_per_key=10)),
     }
@@ -114,6 +115,7 @@ def test_every_range_is_the_one_that_was_decided() -> None:
         "level0_slow_files": (1, 1_000_000),
         "level0_stop_files": (1, 1_000_000),
         "max_background_jobs": (0, 64),
+        "refilter_bytes_per_second": (0, 2**40),
     }
     assert {*NUMBERS, *FLAGS, "compression"} == set(KEYS)
 
