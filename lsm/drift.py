@@ -44,7 +44,7 @@ class TableDrift:
     number: int
     size: int
     keys: int
-    state: str
+    found: FilterSummary = attrs.field(repr=False)
     now: Option
     then: Option
     layout: str
@@ -135,7 +135,7 @@ def _drift(
         number=placed.number,
         size=placed.size,
         keys=keys,
-        state=found.state,
+        found=found,
         now=now,
         then=then,
         layout=found.layout,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm import kernels
+from lsm import drift, kernels
 from lsm.arguments import key_bytes
 from lsm.cache import ClockCache
 from lsm.disk.keys import is_put, sequence_of, unpack
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from lsm.comparator import OrderedKey
+    from lsm.drift import TreeDrift
     from lsm.state import State
     from lsm.version import Version
 
@@ -30,7 +31,8 @@ _MIB = 1 << 20
 class LevelFilters:
     """The configured filter policy of a level, and the filters of its tables.
 
-    ``configured`` and ``params`` are None for a policy that fails to name itself.
+    ``configured`` and ``params`` are None where a ``budget`` places filters, and for a policy that
+    fails to name itself. The ``drifted`` tables are those that ``db.refilter()`` would copy.
     """
 
     level: int
@@ -38,36 +40,28 @@ class LevelFilters:
     params: dict[str, Any] | None = attrs.field(hash=False)
     layout: str
     tables: tuple[FilterSummary, ...]
-
-    @property
-    def drifted(self) -> tuple[FilterSummary, ...]:
-        """The tables whose filters differ from the configured one; empty if that has no name."""
-        if self.configured is None:
-            return ()
-        configured = (self.configured, self.params, self.layout)
-        return tuple(
-            table
-            for table in self.tables
-            if (table.policy, table.params, table.layout) != configured
-        )
+    budget: str | None = None
+    drifted: tuple[FilterSummary, ...] = ()
 
 
 def filters(state: State) -> tuple[LevelFilters, ...]:
     """The configured filters of every level, and those of its tables."""
-    version = state.opened_view().version
-    return tuple(_level_filters(state, version, level) for level in range(LEVELS))
+    tree = drift.find(state)
+    return tuple(_level_filters(state, tree, level) for level in range(LEVELS))
 
 
-def _level_filters(state: State, version: Version, level: int) -> LevelFilters:
+def _level_filters(state: State, tree: TreeDrift, level: int) -> LevelFilters:
     selected = state.options.filters
-    policy = selected[level]
-    identity = claims.identity(policy)
+    identity = None if selected.rule is not None else claims.identity(selected[level])
+    tables = [table for table in tree.tables if table.level == level]
     return LevelFilters(
         level=level,
         configured=None if identity is None else identity.name,
         params=None if identity is None else identity.decoded(),
         layout=selected.layout(level),
-        tables=tuple(FilterSummary.of(state, placed) for placed in version.levels[level]),
+        tables=tuple(table.found for table in tables),
+        budget=None if selected.rule is None else str(selected.rule.budget),
+        drifted=tuple(table.found for table in tables if table.is_drifted),
     )
 
 
