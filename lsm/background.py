@@ -586,7 +586,12 @@ class Background:
     def _follow(self) -> None:
         """Give the tables that have drifted other filters, while nothing else is to be done."""
         state, pace = self._state, self._state.options.refilter_bytes_per_second
-        tree = drift.find(state)
+        try:
+            tree = drift.find(state)
+        except BaseException as error:  # of a plug-in that fails to say what its filters cost
+            _log.warning("%s: filters stay as they are: %s", state.directory, cause(error))
+            self._installs_followed = self._installer.installs
+            return
         request = Refiltering.of(tree, tree.drifted, pace)
         del tree
         self._refilterings.append(request)

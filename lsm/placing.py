@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from lsm import table_facts
 from lsm.table_facts import TableFacts
 from lsm.tree_law import Shape, TreeLaw
 from policies.budget import BITS_PER_KEY
+from policies.containment import is_attended, let_pass
+from policies.errors import cause
 
 if TYPE_CHECKING:
     from filters import Digests
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from policies import FilterPolicy
     from policies.placement import Run
     from policies.rule import BudgetRule
+
+_log = logging.getLogger("lsm")
 
 # The law is asked anew when tables with so large a part of all keys have joined the tree.
 _FRESH_SHARE = 1 / 16
@@ -39,6 +44,7 @@ class Placing:
         self._directory = directory
         self._comparator = comparator
         self._facts: dict[int, TableFacts] = {}
+        self._has_warned = False
 
     def note(self, outputs: Iterable[Output]) -> None:
         """Know the facts of tables that were written just now."""
@@ -82,6 +88,16 @@ class Placing:
             return None
         return Prospect(self, [], level, 0, joins=True)
 
+    def warn(self, error: BaseException) -> None:
+        """Say once that tables get the usual filters."""
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "%s: tables get the usual filters, for the budget cannot tell: %s",
+                self._directory,
+                cause(error),
+            )
+
     def wrapped(self, key: bytes) -> OrderedKey:
         """A key as it is compared."""
         wrap = self._comparator.wrap
@@ -120,8 +136,19 @@ class Prospect:
         """What digests are collected in, where any policy it may choose takes them."""
         return self._placing.rule.digests()
 
-    def choose(self, num_keys: int, first: bytes, last: bytes) -> tuple[FilterPolicy, str]:
-        """The policy of a table of so many keys between two, and why, as JSON."""
+    def choose(self, num_keys: int, first: bytes, last: bytes) -> tuple[FilterPolicy | None, str]:
+        """The policy of a table of so many keys between two, and why, as JSON.
+
+        None where a plug-in fails to say what its filters cost, or a comparator raises.
+        """
+        try:
+            return self._chosen(num_keys, first, last)
+        except BaseException as error:
+            let_pass(error, attended=is_attended())
+            self._placing.warn(error)
+            return None, ""
+
+    def _chosen(self, num_keys: int, first: bytes, last: bytes) -> tuple[FilterPolicy, str]:
         low, high = self._placing.wrapped(first), self._placing.wrapped(last)
         shape = Shape(level=self._level, low=low, high=high, keys=num_keys)
         law = self._law_for(shape)

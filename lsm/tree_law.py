@@ -81,8 +81,9 @@ class TreeLaw:
         self._lookups = _lookups(shapes) if rule.heat else 0.0
         self.runs = [self._run(shape, shape.missed) for shape in shapes]
         self.law = self._solved(self.budget)
-        self.options: list[Option] = [self.law.option(run) for run in self.runs]
-        self._redressing = self._redressed()
+        spread = self.law.spread()
+        self.options: list[Option] = [spread.option(run) for run in self.runs]
+        self._redressing = self._redressed().spread()
 
     def run(self, shape: Shape) -> Run:
         """The run of a table that is about to join the tree."""

@@ -42,7 +42,7 @@ _RATES = [
 # A step is an even slope where the rate in its middle costs what lies in the middle, about; and a
 # straight one where it costs its share of it, about.
 _EVEN_SHARE = 0.1
-_STRAIGHT_SHARE = 0.02
+_STRAIGHT_SHARE = 0.05
 
 # The logarithm of a price that nobody could tell from another.
 _CLOSE = 1e-6
@@ -222,12 +222,11 @@ def _between(model: CostModel, num_keys: int, upper: Option, lower: Option) -> B
         return Between.NOTHING
     bits = lower.bits_per_key - upper.bits_per_key
     share = (upper.fpr - found.fpr) / (upper.fpr - lower.fpr)
-    straight = upper.bits_per_key + share * bits
-    if abs(found.bits_per_key - straight) <= _STRAIGHT_SHARE * bits:
+    off_straight = abs(found.bits_per_key - upper.bits_per_key - share * bits)
+    off_even = abs(found.bits_per_key - upper.bits_per_key - bits / 2)
+    if off_straight <= _STRAIGHT_SHARE * bits and off_straight < off_even:
         return Between.STRAIGHT
-    middle = upper.bits_per_key + bits / 2
-    is_even = abs(found.bits_per_key - middle) <= _EVEN_SHARE * max(bits, 1.0)
-    return Between.EVEN if is_even else Between.NOTHING
+    return Between.EVEN if off_even <= _EVEN_SHARE * max(bits, 1.0) else Between.NOTHING
 
 
 def _cost(option: Option, read_ns: float) -> float:

@@ -114,15 +114,40 @@ class Law:
         self.price = price
         self.share = share
 
-    def option(self, run: Run, turn: float = 0.5) -> Option:
-        """What a run gets; its ``turn``, from 0 to 1, says if it is among those that get more."""
+    def spread(self) -> Spread:
+        """What tells who gets more, of runs that come one after the other."""
+        return Spread(self)
+
+    def ends(self, run: Run) -> tuple[Option, Option]:
+        """What a run gets, in two forms where some get less and some more; else twice the same."""
         curve, weight = _curve(self._models, run, self._read_ns), _weight(run)
         jump = curve.jump_below(self.price + weight, self._upto + weight)
-        if jump is None:
-            return curve.at(self.price + weight)
-        if jump.is_straight:
-            return jump.at(self.share)
-        return jump.lower if turn < self.share else jump.upper
+        if jump is not None and not jump.is_straight:
+            return jump.upper, jump.lower
+        found = curve.at(self.price + weight) if jump is None else jump.at(self.share)
+        return found, found
+
+
+class Spread:
+    """Spreads what is left of a budget over runs that may get less or more, each when it comes."""
+
+    __slots__ = ("_law", "_spare")
+
+    def __init__(self, law: Law):
+        self._law = law
+        self._spare = 0.0
+
+    def option(self, run: Run) -> Option:
+        """What the next run gets: more as soon as those before it have left enough for that."""
+        less, more = self._law.ends(run)
+        if less is more:
+            return less
+        extra = run.keys * (more.bits_per_key - less.bits_per_key)
+        self._spare += self._law.share * extra
+        if self._spare < extra:
+            return less
+        self._spare -= extra
+        return more
 
 
 def law(

@@ -259,8 +259,11 @@ class Law(Protocol):
     def digests(self) -> Digests | None:
         """What digests are collected in, where any policy it may choose takes them."""
 
-    def choose(self, num_keys: int, first: bytes, last: bytes) -> tuple[FilterPolicy, str]:
-        """The policy of a table of so many keys between two, and why, as JSON."""
+    def choose(self, num_keys: int, first: bytes, last: bytes) -> tuple[FilterPolicy | None, str]:
+        """The policy of a table of so many keys between two, and why, as JSON.
+
+        None where it cannot tell: then it is that of the plan.
+        """
 
 
 @attrs.frozen(kw_only=True)
@@ -390,7 +393,8 @@ class ChosenFilter:
     def finish(self) -> WrittenFilter:
         """The filter of the policy that the law chooses, which may be none."""
         plan, found = self._plan, (self._num_keys, self._first, self._last)
-        policy, placement = self._law.choose(*found)
+        chosen, placement = self._law.choose(*found)
+        policy = plan.policy if chosen is None else chosen
         if type(policy) is NoFilterPolicy:
             return WrittenFilter("none", identity=Identity.of(policy), placement=placement)
         filter = FullFilter(policy, plan.context(*found), self._digests)
