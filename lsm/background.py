@@ -124,6 +124,7 @@ class Background:
         self._tidying = _Kind("tidying", 1, self._has_tidying, lambda: None)
         self._refiltering = _Kind("refilter", 1, self._has_drift, self._follow)
         self._installs_followed = -1
+        self._hopeless: set[int] = set()
         self._kinds += [self._loading, self._tidying, self._refiltering]
 
     def schedule(self, besides: _Kind | None = None) -> None:
@@ -372,7 +373,8 @@ class Background:
             self._installer.install(edit, files, flushed=memtable)
             done = max(filled, _LEAST_FILLED)
         finally:
-            self._deep_flush = self._flush_has_begun = False
+            with self._lock:  # who decides with a version from before finds them set
+                self._deep_flush = self._flush_has_begun = False
             work.flushing.end(time.perf_counter(), done)
         work.flushes += 1
         work.flush_seconds += time.perf_counter() - start
@@ -457,7 +459,7 @@ class Background:
         Where nothing else is, what somebody wants to be refiltered. Without a plan it is a manual
         compaction that has nothing left to do.
         """
-        due = self._due(version)
+        due = self._due(version, self._claims)
         if due is not None or self._deep_flush or self._is_kept_out():
             return due
         for request in self._refilterings.copy():
@@ -467,9 +469,11 @@ class Background:
                     return None, plan
         return None
 
-    def _due(self, version: Version) -> tuple[ManualCompaction | None, Plan | None] | None:
-        """The compaction to begin next, and who has asked for it."""
-        state, claims, waiting = self._state, self._claims, []
+    def _due(
+        self, version: Version, claims: tuple[Claim, ...]
+    ) -> tuple[ManualCompaction | None, Plan | None] | None:
+        """The compaction to begin next beside what is claimed, and who has asked for it."""
+        state, waiting = self._state, []
         if self._deep_flush or self._is_kept_out():
             return None
         asked = (each for each in self._manual.copy() if not each.is_withdrawn)
@@ -569,14 +573,18 @@ class Background:
                 self._refilterings.remove(request)
             state.changed.notify_all()
         if request.error is not None:
-            raise request.error
+            error, request.error = request.error, None
+            try:
+                raise error
+            finally:
+                del error
 
     def _has_drift(self) -> bool:
         """Whether filters are to follow what has come since they were looked at, and nobody works.
 
         Without a pace for that they wait until they are asked for.
         """
-        if not self._state.options.refilter_bytes_per_second:
+        if not self._state.options.refilter_bytes_per_second or self._is_kept_out():
             return False
         others = [kind for kind in self._kinds if kind is not self._refiltering]
         return self._installs_followed != self._installer.installs and not any(
@@ -584,31 +592,47 @@ class Background:
         )
 
     def _follow(self) -> None:
-        """Give the tables that have drifted other filters, while nothing else is to be done."""
-        state, pace = self._state, self._state.options.refilter_bytes_per_second
-        try:
-            tree = drift.find(state)
-        except BaseException as error:  # of a plug-in that fails to say what its filters cost
-            _log.warning("%s: filters stay as they are: %s", state.directory, cause(error))
-            self._installs_followed = self._installer.installs
+        """Give the tables that have drifted other filters, while nothing else is to be done.
+
+        What comes meanwhile is looked at again; what could not be helped is left alone.
+        """
+        state, installs = self._state, self._installer.installs
+        request = self._what_drifted()
+        if request is None:
+            self._installs_followed = installs
             return
-        request = Refiltering.of(tree, tree.drifted, pace)
-        del tree
         self._refilterings.append(request)
         try:
-            while not state.must_stop():
+            while not (state.must_stop() or self._is_kept_out()):
                 ticket = state.changed.ticket()
                 self._skip_what_left(request)
                 if request.is_done:
+                    self._installs_followed = installs + request.installs
                     break
                 self.schedule(besides=self._refiltering)
                 ticket.wait()
         finally:
             request.is_withdrawn = True
             self._refilterings.remove(request)
+        self._hopeless |= request.hopeless
+        for each in request.skipped:
+            if each.number in request.hopeless:
+                _log.warning("%s: a table keeps its filter: %s", state.directory, each.reason)
         if request.error is not None:
             _log.warning("%s: filters stay as they are: %s", state.directory, cause(request.error))
-        self._installs_followed = self._installer.installs
+
+    def _what_drifted(self) -> Refiltering | None:
+        """The request for all tables that have drifted; None where that cannot be told."""
+        state = self._state
+        try:
+            tree = drift.find(state)
+        except BaseException as error:  # of a plug-in that fails to say what its filters cost
+            if not state.must_stop():
+                _log.warning("%s: filters stay as they are: %s", state.directory, cause(error))
+            return None
+        self._hopeless &= {table.number for table in tree.tables}
+        drifted = [table for table in tree.drifted if table.number not in self._hopeless]
+        return Refiltering.of(tree, drifted, state.options.refilter_bytes_per_second)
 
     def _skip_what_left(self, request: Refiltering) -> None:
         """Leave out the tables that were merged or moved since they were asked for."""
@@ -621,15 +645,12 @@ class Background:
                 number for number, each in request.remaining.items() if at.get(number) != each.level
             ]
             claimed = {number for claim in self._claims for number in claim.tables}
-            request.skip(
-                [number for number in gone if number not in claimed],
-                "a compaction has taken it since",
-            )
+            request.leave(number for number in gone if number not in claimed)
 
     def _refilter(self, task: _Task, plan: RefilterPlan) -> None:
         """Write tables anew with the filters that they lack; what cannot be copied stays."""
         installer, request = self._installer, plan.request
-        pause = partial(self._pause_refiltering, task, request)
+        pause = partial(self._pause_refiltering, request)
         oldest_first = sorted(plan.tables, key=lambda table: table.number)
         outputs = []
         try:
@@ -637,10 +658,15 @@ class Background:
                 wanted = request.plan_for(installer.factory, table, task.deeper)
                 output = table_copy.copy(installer.factory, table.file, number, wanted, pause)
                 table_copy.check_bounds(output, table)
+                if output.table.filter.state == "failed":
+                    raise table_copy.NotCopiableError(
+                        f"{table.number:06}.ldb: no other filter can be built: "
+                        f"{output.table.filter.reason}"
+                    )
                 outputs.append(output)
         except (table_copy.NotCopiableError, CorruptionError) as error:
             installer.discard_outputs()
-            request.skip([table.number for table in plan.tables], str(error))
+            request.give_up(plan.tables, str(error))
             return
         except SyncError:
             raise
@@ -651,26 +677,38 @@ class Background:
         edit = Edit(deleted=[(plan.level, table.number) for table in plan.tables])
         files = installer.add(edit, plan.level, outputs)
         installer.install(edit, files)
-        request.finish(plan.tables, sum(file.size for file in files))
+        request.finish(plan.tables)
         with self._lock:
             self._state.work.refiltered += len(files)
 
-    def _pause_refiltering(self, task: _Task, request: Refiltering, copied: int) -> None:
-        """Stop when told to, and keep to the pace that was asked for while nothing else is due."""
-        if self._is_closed() or request.is_withdrawn:
-            raise StoppedError
+    def _pause_refiltering(self, request: Refiltering, copied: int) -> None:
+        """Stop when told to, and keep to the pace that was asked for while nobody waits."""
+        self._check_wanted(request)
         if request.bytes_per_second is None:
             return
-        request.wait_until = max(request.wait_until, time.perf_counter())
-        request.wait_until += copied / request.bytes_per_second
-        while (seconds := request.wait_until - time.perf_counter()) > 0:
+        with self._lock:  # others may be at it
+            request.wait_until = max(request.wait_until, time.perf_counter())
+            request.wait_until += copied / request.bytes_per_second
+            end = request.wait_until
+        while (seconds := end - time.perf_counter()) > 0:
             ticket = self._state.changed.ticket()
-            if self._is_closed() or request.is_withdrawn:
-                raise StoppedError
-            view = self._state.view
-            if view is None or self._has_flush() or self._due(view.version) is not None:
+            self._check_wanted(request)
+            if self._is_awaited():
                 return
             ticket.wait(min(seconds, _LONGEST_AWAITING_SECONDS))
+
+    def _check_wanted(self, request: Refiltering) -> None:
+        """StoppedError unless somebody wants to have what is refiltered."""
+        if self._is_closed() or request.is_withdrawn or request.error is not None:
+            raise StoppedError
+
+    def _is_awaited(self) -> bool:
+        """Whether anything else is to be done, which may wait for what is being refiltered."""
+        view = self._state.view
+        if view is None or self._has_flush() or self._is_kept_out():
+            return True
+        others = tuple(each for each in self._claims if not each.is_in_place)
+        return self._due(view.version, others) is not None
 
     def _move(self, plan: Plan) -> None:
         """Move one table down as it is."""

@@ -74,9 +74,26 @@ class TreeDrift:
 
     @property
     def drifted(self) -> list[TableDrift]:
-        """The tables that are to be given another filter, the most useful first."""
-        found = [table for table in self.tables if table.is_drifted]
-        return sorted(found, key=lambda each: (-each.gain / max(1, each.size), each.number))
+        """The tables that are to be given another filter, the most useful first.
+
+        Those of level 0 are together: where one is written anew, all are, to stay in their order.
+        """
+        found = [[table] for table in self.tables if table.level and table.is_drifted]
+        newest = [table for table in self.tables if not table.level]
+        if any(table.is_drifted for table in newest):
+            found.append([_taken_along(table) for table in newest])
+        return [table for tables in sorted(found, key=_order) for table in tables]
+
+
+def _order(tables: list[TableDrift]) -> tuple[float, int]:
+    gain, size = sum(each.gain for each in tables), sum(each.size for each in tables)
+    return -gain / max(1, size), tables[0].number
+
+
+def _taken_along(table: TableDrift) -> TableDrift:
+    if table.is_drifted:
+        return table
+    return attrs.evolve(table, reason="another one of level 0 is given its filter")
 
 
 def find(state: State, rule: BudgetRule | None = None) -> TreeDrift:

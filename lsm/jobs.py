@@ -28,9 +28,11 @@ That is enough for each to come out as if it had run alone:
   whatever else writes to one of them, or takes from it, in its range.
 - **In place** is a table written anew on its own level, with another filter or none of the entries
   that nobody sees. It stays in the range of its input, so that it touches whoever shares a table
-  with it and nobody else. On level 0, where a new number makes a table a newer one, all tables are
-  written anew at once, in their order; a flush gives its table a number either before, and then
-  they wait for it, or after they have theirs.
+  with it and nobody else. Several that are merged in place may come to lie across the gaps between
+  them: they claim their range, like a compaction from the level above that takes nothing of it.
+  On level 0, where a new number makes a table a newer one, all tables are written anew at once, in
+  their order; a flush gives its table a number either before, and then they wait for it, or after
+  they have theirs.
 - **Manual compactions** are planned before all others. What touches a plan that waits does not
   begin before it, so that it waits for no more than what runs already; the same goes for the plan
   of a level that is fuller than another.
@@ -69,6 +71,11 @@ class Claim:
     def in_place(cls, level: int, tables: frozenset[int], low: Any, high: Any) -> Claim:
         """The claim of tables that are written anew on their own level."""
         return cls(level, tables, low, high, 0, top=level + 1 if level else 0)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its tables stay on their level."""
+        return self.upper_bytes == 0
 
     def touches(self, other: Claim) -> bool:
         """Whether the two compactions may not run at once."""

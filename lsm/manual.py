@@ -35,6 +35,7 @@ class ManualCompaction:
 class CompactionProgress:
     """How far ``compact_range()`` has come: the level that it merges into the next, of so many.
 
+    It tells the last of them, too, while tables are written anew where they are.
     ``read_bytes`` is the size of the tables that it has merged, ``total_bytes`` what that will be
     in the end, as far as one can tell now: less, where much is deleted or overwritten.
     """

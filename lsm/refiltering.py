@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -90,14 +91,18 @@ class RefilterReport:
 
 
 def within(tables: Iterable[TableDrift], max_bytes: int | None) -> list[TableDrift]:
-    """The tables that come first, up to so many bytes of them, and the first in any case."""
+    """The tables that come first, up to so many bytes of them, and the first in any case.
+
+    Those of level 0, which are next to each other, go together.
+    """
     taken: list[TableDrift] = []
     total = 0
-    for table in tables:
-        total += table.size
+    for _, together in groupby(tables, key=lambda each: each.level and each.number):
+        group = list(together)
+        total += sum(table.size for table in group)
         if taken and max_bytes is not None and total > max_bytes:
             break
-        taken.append(table)
+        taken += group
     return taken
 
 
@@ -143,8 +148,8 @@ def _shown(option: Option) -> str:
 class Refiltering:
     """What somebody has asked to be refiltered, and how far that has come.
 
-    ``remaining`` are the tables that are still to be done, by their numbers. Once it is withdrawn
-    nobody goes on with it; an ``error`` ends it.
+    ``remaining`` are the tables that are still to be done, by their numbers; ``hopeless`` those
+    that could not be. Once it is withdrawn nobody goes on with it; an ``error`` ends it.
     """
 
     drift: TreeDrift
@@ -152,7 +157,8 @@ class Refiltering:
     bytes_per_second: int | None = None
     done: list[TableDrift] = attrs.field(factory=list)
     skipped: list[Skipped] = attrs.field(factory=list)
-    written_bytes: int = 0
+    hopeless: set[int] = attrs.field(factory=set)
+    installs: int = 0
     wait_until: float = 0.0
     is_withdrawn: bool = False
     error: Exception | None = None
@@ -191,16 +197,25 @@ class Refiltering:
         placement = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return attrs.evolve(plan, policy=policy, law=None, placement=placement)
 
-    def finish(self, tables: Sequence[PlacedTable], written: int) -> None:
-        """Count tables as done, with so many bytes written."""
+    def finish(self, tables: Sequence[PlacedTable]) -> None:
+        """Count tables as done, which were installed together."""
+        self.installs += 1
         for table in tables:
             wanted = self.remaining.pop(table.number, None)
             if wanted is not None:
                 self.done.append(wanted)
-        self.written_bytes += written
 
-    def skip(self, numbers: Iterable[int], reason: str) -> None:
-        """Leave tables as they are."""
+    def give_up(self, tables: Iterable[PlacedTable], reason: str) -> None:
+        """Leave tables as they are, for good."""
+        numbers = [table.number for table in tables]
+        self.hopeless.update(numbers)
+        self._skip(numbers, reason)
+
+    def leave(self, numbers: Iterable[int]) -> None:
+        """Leave it to others what they have taken."""
+        self._skip(numbers, "it was merged, moved or written anew since")
+
+    def _skip(self, numbers: Iterable[int], reason: str) -> None:
         for number in numbers:
             wanted = self.remaining.pop(number, None)
             if wanted is not None:
@@ -215,9 +230,9 @@ class Refiltering:
         while no other table is on its way there.
         """
         placed = {table.number: table for table in version.tables()}
-        for number in tuple(self.remaining):
+        for number, wanted in self.remaining.copy().items():
             table = placed.get(number)
-            if table is None:
+            if table is None or table.level != wanted.level:
                 continue
             tables = version.levels[0] if table.level == 0 else (table,)
             plan = RefilterPlan(self, table.level, tuple(tables))

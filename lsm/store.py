@@ -253,7 +253,7 @@ class Store(State):
                     left = max(left, bytes_to_read(version, manual, levels, at_once))
                 progress(
                     CompactionProgress(
-                        level=manual.level,
+                        level=manual.level if manual.older_than is None else levels - 1,
                         levels=levels,
                         read_bytes=done,
                         total_bytes=done + left,
@@ -312,8 +312,15 @@ class Store(State):
         self.background.refilter(request, tell)
         self.background.wait_until_tidy()
         tell()
-        done, skipped = request.done, request.skipped
-        return refiltering.report(tree, done, skipped, len(asked), drift.find(self), start)
+        done = {table.number for table in request.done}
+        return refiltering.report(
+            tree,
+            [table for table in taken if table.number in done],
+            request.skipped,
+            len(asked),
+            drift.find(self),
+            start,
+        )
 
     def begin_load(self, load: Load) -> None:
         """Keep writers and compactions out until a load is over, and flush what is in memory."""
