@@ -41,6 +41,10 @@ _LEAST_SPAN = 2.0**13
 _LEAST_OF_RANKS = 0.5
 
 
+# Its multiples, whole ones left out, are spread evenly, however many are taken.
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
 @attrs.frozen(kw_only=True)
 class Shape:
     """A table as the law sees it: its level, range and keys, and the bits that its filter takes.
@@ -81,9 +85,9 @@ class TreeLaw:
         self._lookups = _lookups(shapes) if rule.heat else 0.0
         self.runs = [self._run(shape, shape.missed) for shape in shapes]
         self.law = self._solved(self.budget)
-        spread = self.law.spread()
-        self.options: list[Option] = [spread.option(run) for run in self.runs]
-        self._redressing = self._redressed().spread()
+        self.options = self.law.options
+        self._redressing = self._redressed()
+        self._drawn = 0
 
     def run(self, shape: Shape) -> Run:
         """The run of a table that is about to join the tree."""
@@ -91,7 +95,8 @@ class TreeLaw:
 
     def option(self, run: Run) -> Option:
         """What a table to come gets, where others may have taken too much of the budget already."""
-        return self._redressing.option(run)
+        self._drawn += 1
+        return self._redressing.option(run, self._drawn * _GOLDEN % 1)
 
     def reads(self, options: Iterable[Option]) -> float:
         """The blocks that a lookup reads in vain where the tables have these filters."""

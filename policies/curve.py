@@ -13,7 +13,7 @@ import enum
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice, pairwise
 
 import attrs
@@ -43,6 +43,8 @@ _RATES = [
 # straight one where it costs its share of it, about.
 _EVEN_SHARE = 0.1
 _STRAIGHT_SHARE = 0.05
+# A rate that is asked for is to be had if it comes so near.
+_NEAR = 0.9
 
 # The logarithm of a price that nobody could tell from another.
 _CLOSE = 1e-6
@@ -95,17 +97,27 @@ class Slope:
 class Curve:
     """The hull of some options, from no filter down, where a block takes so long to be read.
 
-    ``between`` says of two options what there is in between.
+    ``between`` says of two options what there is in between. Where the slopes
+    are known already, the options are in order.
     """
 
     __slots__ = ("_between", "_ends", "_least", "_options", "_read_ns", "slopes")
 
-    def __init__(self, options: Iterable[Option], read_ns: float, between: Pairs):
-        self._options = sorted(options, key=lambda each: (each.bits_per_key, _cost(each, read_ns)))
+    def __init__(
+        self,
+        options: Iterable[Option],
+        read_ns: float,
+        between: Pairs,
+        slopes: Sequence[Slope] | None = None,
+    ):
+        if slopes is None:
+            options = sorted(options, key=lambda each: (each.bits_per_key, _cost(each, read_ns)))
+            slopes = _slopes(_hull(options, read_ns), read_ns, between)
+        self._options = list(options)
         self._least = self._options[0]
         self._read_ns = read_ns
         self._between = between
-        self.slopes: Sequence[Slope] = _slopes(_hull(self._options, read_ns), read_ns, between)
+        self.slopes = slopes
         self._ends = [-each.last for each in self.slopes]
 
     def bits_at(self, price: float) -> float:
@@ -117,6 +129,25 @@ class Curve:
         bits = slope.upper.bits_per_key
         return bits + slope.share_at(price) * (slope.lower.bits_per_key - bits)
 
+    def line(self, low: float, high: float) -> tuple[float, float] | None:
+        """The bits per key at a price of 0 and what they gain with it, on one line between prices.
+
+        None where they follow more than one line from the low price to the high one.
+        """
+        slopes, at = self.slopes, bisect_left(self._ends, -low)
+        if at != bisect_left(self._ends, -high):
+            return None
+        if at == len(slopes):
+            return (slopes[-1].lower if slopes else self._least).bits_per_key, 0.0
+        slope = slopes[at]
+        bits = slope.upper.bits_per_key
+        if low >= slope.first and low > slope.last:
+            return bits, 0.0
+        if high > slope.first or not slope.is_even:
+            return None
+        falls = (slope.lower.bits_per_key - bits) / (slope.first - slope.last)
+        return bits + falls * slope.first, -falls
+
     def at(self, price: float) -> Option:
         """The option that is worth its price."""
         slopes, at = self.slopes, bisect_left(self._ends, -price)
@@ -124,11 +155,15 @@ class Curve:
             return slopes[-1].lower if slopes else self._least
         return slopes[at].at(slopes[at].share_at(price))
 
-    def jump_below(self, price: float, lowest: float = math.inf) -> Slope | None:
-        """The jump that is worth just less than this price, or from the lowest on; or None."""
-        lowest = min(lowest, price) - _CLOSE
+    def at_or_along(self, price: float, share: float) -> Option:
+        """The same, and this far down where a straight slope is worth the price."""
+        jump = self.jump_below(price)
+        return self.at(price) if jump is None or not jump.is_straight else jump.at(share)
+
+    def jump_below(self, price: float) -> Slope | None:
+        """The jump that is worth just less than this price, if there is one."""
         for slope in islice(self.slopes, bisect_left(self._ends, -price), None):
-            if slope.last < lowest:
+            if slope.last < price - _CLOSE:
                 break
             if not slope.is_even:
                 return slope
@@ -148,20 +183,46 @@ class Curve:
             [each for each in self._options if each.bits_per_key >= bits],
             self._read_ns,
             self._between,
+            # From a corner of the hull on it is that of what lies behind.
+            [each for each in self.slopes if each.upper.bits_per_key >= bits]
+            if any(each.upper.bits_per_key == bits for each in self.slopes)
+            else None,
         )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def curve_of(models: tuple[CostModel, ...], num_keys: int, read_ns: float) -> Curve:
     """The curve of a run of so many keys, where a block takes so long to be read."""
-    by_policy = {model.policy: model for model in models}
+    menu = _menu_of(models, num_keys)
+    return Curve(menu.options, read_ns, menu.between)
 
-    @cache
-    def between(upper: Option, lower: Option) -> Between:
-        model = by_policy.get(lower.policy)
-        return Between.NOTHING if model is None else _between(model, num_keys, upper, lower)
 
-    return Curve(_options(models, num_keys), read_ns, between)
+@lru_cache(maxsize=256)
+def _menu_of(models: tuple[CostModel, ...], num_keys: int) -> Menu:
+    return Menu(models, num_keys)
+
+
+class Menu:
+    """What there is to choose from for a run of so many keys, whatever a block costs."""
+
+    __slots__ = ("_by_policy", "_known", "_num_keys", "options")
+
+    def __init__(self, models: Sequence[CostModel], num_keys: int):
+        self._by_policy = {model.policy: model for model in models}
+        self._num_keys = num_keys
+        self._known: dict[tuple[Option, Option], Between] = {}
+        self.options = _unbeaten(_options(models, num_keys))
+
+    def between(self, upper: Option, lower: Option) -> Between:
+        """What there is between two of them."""
+        known = self._known.get((upper, lower))
+        if known is None:
+            model = self._by_policy.get(lower.policy)
+            known = Between.NOTHING
+            if model is not None:
+                known = _between(model, self._num_keys, upper, lower)
+            self._known[upper, lower] = known
+        return known
 
 
 def _options(models: Iterable[CostModel], num_keys: int) -> Iterable[Option]:
@@ -171,6 +232,21 @@ def _options(models: Iterable[CostModel], num_keys: int) -> Iterable[Option]:
             option = model.option(num_keys, rate)
             if option is not None:
                 yield option
+
+
+def _unbeaten(options: Iterable[Option]) -> list[Option]:
+    """Those that no other beats or equals in bits, rate and time at once, by ascending bits."""
+    kept: list[Option] = []
+    best: list[Option] = []
+    for option in sorted(options, key=lambda each: (each.bits_per_key, each.fpr, each.probe_ns)):
+        if not any(_is_as_good(other, option) for other in best):
+            kept.append(option)
+            best = [option, *(other for other in best if not _is_as_good(option, other))]
+    return kept
+
+
+def _is_as_good(one: Option, other: Option) -> bool:
+    return one.fpr <= other.fpr and one.probe_ns <= other.probe_ns
 
 
 def _slopes(hull: Sequence[Option], read_ns: float, between: Pairs) -> list[Slope]:
@@ -217,8 +293,9 @@ def _between(model: CostModel, num_keys: int, upper: Option, lower: Option) -> B
     """What the rates between two options of a family cost."""
     if upper.policy != lower.policy or len(lower.params) != 1:
         return Between.NOTHING
-    found = model.option(num_keys, math.sqrt(upper.fpr * lower.fpr))
-    if found is None:
+    asked = math.sqrt(upper.fpr * lower.fpr)
+    found = model.option(num_keys, asked)
+    if found is None or found.fpr < _NEAR * asked:
         return Between.NOTHING
     bits = lower.bits_per_key - upper.bits_per_key
     share = (upper.fpr - found.fpr) / (upper.fpr - lower.fpr)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import attrs
 
@@ -23,7 +24,7 @@ from filters.sizing_parameters import checked_int, checked_number
 from policies.advised import Advice, AdvisedRun
 from policies.budget import SHARE, Budget, nanoseconds
 from policies.cost_models import NO_FILTER, CostModel, Option, models_of, usual_models
-from policies.curve import Between, Curve, curve_of
+from policies.curve import Between, Curve, Slope, curve_of
 
 FLASH_NS = 100_000.0
 """What reading a block takes where nothing else is said: flash."""
@@ -36,6 +37,8 @@ _NOTHING = Curve([NO_FILTER], FLASH_NS, lambda upper, lower: Between.NOTHING)
 
 # So many looks at what a price comes to; the last ones move no bit.
 _LOOKS = 64
+# Prices, which are logarithms, that nobody could tell from another.
+_NARROW = 1e-8
 # What may be left of a budget.
 _UNSPENT_SHARE = 0.001
 # So many jumps that do not fit are tried both ways.
@@ -56,8 +59,11 @@ class Run:
     missed: float = attrs.field(default=attrs.Factory(lambda self: self.asked, takes_self=True))
 
 
-Asking = Sequence[tuple[Run, Curve]]
-"""Runs, and what each can choose from."""
+Asking = Sequence[tuple[Run, Curve, float]]
+"""Runs, what each can choose from, and what the price of a bit is multiplied by for it."""
+
+# A curve by its id, and a weight: runs that would pay the same for the same.
+_Place = tuple[int, float]
 
 
 @attrs.frozen
@@ -74,6 +80,87 @@ class Placement:
     time_ns: float
 
 
+class Law:
+    """A budget that is solved: what a bit is worth, and so which filter any run should have.
+
+    ``price`` is the logarithm of what a bit has to save, in nanoseconds of a lookup, to be worth
+    its place; ``options`` is what the runs got that it was solved for, in their order.
+    """
+
+    __slots__ = (
+        *("_curves", "_given", "_models", "_read_ns", "_runs", "_share", "_worth"),
+        *("options", "price"),
+    )
+
+    def __init__(
+        self, runs: Sequence[Run], budget: float, models: Iterable[CostModel], read_ns: float
+    ):
+        self._runs, self._models, self._read_ns = tuple(runs), tuple(models), read_ns
+        self._curves: dict[tuple[int, int], Curve] = {}
+        self._worth: dict[_Place, Option] = {}
+        self._given: dict[_Place, list[tuple[float, Option]]] | None = None
+        asking = [(run, self._curve(run), _weight(run)) for run in runs]
+        solved = _solved(asking, budget, read_ns, _BRANCHES)
+        solved = solved or _Solved([NO_FILTER] * len(runs), math.inf)
+        self.options, self.price, self._share = tuple(solved.options), solved.price, solved.share
+
+    def option(self, run: Run, draw: float = 0.5) -> Option:
+        """The filter that a run of any size should have, whether or not it was solved for.
+
+        Where runs like this one got different filters, because the budget ends in between, a
+        ``draw`` from 0 to 1 decides, so that many runs keep the shares.
+        """
+        if self._given is None:
+            self._given = self._counted()
+        curve, weight = self._curve(run), _weight(run)
+        place = id(curve), weight
+        for share, option in self._given.get(place, ()):
+            if draw < share:
+                return option
+        if place not in self._worth:
+            self._worth[place] = curve.at_or_along(self.price + weight, self._share)
+        return self._worth[place]
+
+    def _counted(self) -> dict[_Place, list[tuple[float, Option]]]:
+        """What runs got, and up to which share of the keys of runs that would pay the same."""
+        keys: dict[_Place, dict[Option, int]] = {}
+        for run, option in zip(self._runs, self.options, strict=True):
+            counts = keys.setdefault((id(self._curve(run)), _weight(run)), {})
+            counts[option] = counts.get(option, 0) + run.keys
+        given = {}
+        for place, counts in keys.items():
+            total, largest = max(1, sum(counts.values())), sorted(counts, key=_bits, reverse=True)
+            shares = accumulate(counts[option] / total for option in largest[:-1])
+            given[place] = list(zip([*shares, math.inf], largest, strict=True))
+        return given
+
+    def _curve(self, run: Run) -> Curve:
+        if not run.keys or not run.missed or not run.asked:
+            return _NOTHING
+        # In nanoseconds of a lookup that comes by.
+        effective = self._read_ns * run.missed / run.asked
+        keys = round(_SIZE_CLASSES * math.log2(run.keys))
+        read = round(_READ_CLASSES * math.log2(effective))
+        if (keys, read) not in self._curves:
+            count = max(1, round(2.0 ** (keys / _SIZE_CLASSES)))
+            self._curves[keys, read] = curve_of(self._models, count, 2.0 ** (read / _READ_CLASSES))
+        return self._curves[keys, read]
+
+
+def law(
+    runs: Sequence[Run],
+    budget: float,
+    *,
+    models: Iterable[CostModel] | None = None,
+    read_ns: float = FLASH_NS,
+) -> Law:
+    """What a bit is worth where these runs have a budget of so many for their filters.
+
+    Solving it takes milliseconds for a thousand runs; to ask it for another run takes microseconds.
+    """
+    return Law(runs, budget, usual_models() if models is None else models, read_ns)
+
+
 def place(
     runs: Sequence[Run],
     budget: float,
@@ -86,84 +173,11 @@ def place(
     ``read_ns`` is what reading a block takes, ``models`` which filters there are to choose from:
     all of our own that suit tables, unless it is said.
     """
-    chosen = usual_models() if models is None else tuple(models)
-    curves = {run: _curve(chosen, run, read_ns) for run in dict.fromkeys(runs)}
-    asking = [(run, curves[run]) for run in runs]
-    options = _options(asking, budget, read_ns, _BRANCHES) or [NO_FILTER] * len(runs)
+    options = law(runs, budget, models=models, read_ns=read_ns).options
     each = list(zip(runs, options, strict=True))
-    reads = math.fsum(run.missed * option.fpr for run, option in each)
-    bits = math.fsum(run.keys * option.bits_per_key for run, option in each)
-    return Placement(tuple(options), bits, reads, _time(runs, options, read_ns))
-
-
-class Law:
-    """The price of a bit that a budget comes to, and what it gives any run.
-
-    ``price`` is a logarithm, of nanoseconds of a lookup. At that very price some runs may take more
-    or less: what is left of the budget pays for more for a ``share`` of them.
-    """
-
-    __slots__ = ("_models", "_read_ns", "_upto", "price", "share")
-
-    def __init__(
-        self, models: tuple[CostModel, ...], read_ns: float, price: float, upto: float, share: float
-    ):
-        self._models = models
-        self._read_ns = read_ns
-        self._upto = upto
-        self.price = price
-        self.share = share
-
-    def spread(self) -> Spread:
-        """What tells who gets more, of runs that come one after the other."""
-        return Spread(self)
-
-    def ends(self, run: Run) -> tuple[Option, Option]:
-        """What a run gets, in two forms where some get less and some more; else twice the same."""
-        curve, weight = _curve(self._models, run, self._read_ns), _weight(run)
-        jump = curve.jump_below(self.price + weight, self._upto + weight)
-        if jump is not None and not jump.is_straight:
-            return jump.upper, jump.lower
-        found = curve.at(self.price + weight) if jump is None else jump.at(self.share)
-        return found, found
-
-
-class Spread:
-    """Spreads what is left of a budget over runs that may get less or more, each when it comes."""
-
-    __slots__ = ("_law", "_spare")
-
-    def __init__(self, law: Law):
-        self._law = law
-        self._spare = 0.0
-
-    def option(self, run: Run) -> Option:
-        """What the next run gets: more as soon as those before it have left enough for that."""
-        less, more = self._law.ends(run)
-        if less is more:
-            return less
-        extra = run.keys * (more.bits_per_key - less.bits_per_key)
-        self._spare += self._law.share * extra
-        if self._spare < extra:
-            return less
-        self._spare -= extra
-        return more
-
-
-def law(
-    runs: Sequence[Run],
-    budget: float,
-    *,
-    models: Iterable[CostModel] | None = None,
-    read_ns: float = FLASH_NS,
-) -> Law:
-    """The law for many runs within a budget of bits; ``place`` is for few, of which each counts."""
-    chosen = usual_models() if models is None else tuple(models)
-    curves = {run: _curve(chosen, run, read_ns) for run in dict.fromkeys(runs)}
-    found = _price([(run, curves[run]) for run in runs], budget)
-    spread = found.most - found.least
-    share = (budget - found.least) / spread if spread > 0 else 0.0
-    return Law(chosen, read_ns, found.price, found.below, min(max(share, 0.0), 1.0))
+    reads = math.fsum([run.missed * option.fpr for run, option in each])
+    bits = math.fsum([run.keys * option.bits_per_key for run, option in each])
+    return Placement(options, bits, reads, _time(runs, options, read_ns))
 
 
 def advise(
@@ -237,14 +251,8 @@ def floor(counts: Iterable[int], bits: float) -> float:
     return float(len(runs))
 
 
-def _curve(models: tuple[CostModel, ...], run: Run, read_ns: float) -> Curve:
-    if not run.keys or not run.missed or not run.asked:
-        return _NOTHING
-    # In nanoseconds of a lookup that comes by.
-    effective = read_ns * run.missed / run.asked
-    keys = 2.0 ** (round(_SIZE_CLASSES * math.log2(run.keys)) / _SIZE_CLASSES)
-    read = 2.0 ** (round(_READ_CLASSES * math.log2(effective)) / _READ_CLASSES)
-    return curve_of(models, max(1, round(keys)), read)
+def _bits(option: Option) -> float:
+    return option.bits_per_key
 
 
 def _weight(run: Run) -> float:
@@ -254,56 +262,103 @@ def _weight(run: Run) -> float:
     return round(_WEIGHTS * math.log(run.keys / run.asked)) / _WEIGHTS
 
 
-def _options(asking: Asking, budget: float, read_ns: float, branches: int) -> list[Option] | None:
+@attrs.frozen
+class _Solved:
+    """What every run gets at the one price, and how far down those on straight slopes are there."""
+
+    options: list[Option]
+    price: float
+    share: float = 0.0
+
+
+def _solved(asking: Asking, budget: float, read_ns: float, branches: int) -> _Solved | None:
     """What every run gets at the one price; None where the least that they take is too much.
 
+    Where straight slopes are at that price, all runs there go as far down as the budget has it.
     Where the curve of a run jumps at that price, the jump may be too large for what is left. As
     many runs as can take it. One that cannot has its choice of what is smaller, or takes it while
     the others make do with less: up to so many ``branches`` both are tried.
     """
-    price = _price(asking, budget).price
-    worth: dict[tuple[int, float], Option] = {}
+    price = _price(asking, budget)
+    worth: dict[_Place, Option] = {}
     options = []
-    for run, curve in asking:
-        place = id(curve), _weight(run)
+    for _, curve, weight in asking:
+        place = id(curve), weight
         if place not in worth:
-            worth[place] = curve.at(price + place[1])
+            worth[place] = curve.at(price + weight)
         options.append(worth[place])
     each = zip(asking, options, strict=True)
-    left = budget - math.fsum(run.keys * option.bits_per_key for (run, _), option in each)
+    taken = [run.keys * option.bits_per_key for (run, _, _), option in each]
+    left = budget - math.fsum(taken)
     if left < -_UNSPENT_SHARE * budget:
         return None
     if left <= _UNSPENT_SHARE * budget:
-        return options
+        return _Solved(options, price)
+    along = _along(asking, options, price, left)
+    if along is not None:
+        return along
+    fitting, stuck = _fitted(asking, price, left)
+    if fitting:
+        return _solved(fitting, budget, read_ns, branches)
+    if not stuck:
+        return _Solved(options, price)
+    smaller = _with(asking, stuck if not branches else stuck[:1], smaller=True)
+    tried = [_solved(smaller, budget, read_ns, max(0, branches - 1))]
+    if branches:
+        larger = _with(asking, stuck[:1], smaller=False)
+        tried.append(_solved(larger, budget, read_ns, branches - 1))
+    found = [each for each in tried if each is not None]
+    runs = [run for run, _, _ in asking]
+    return min(found, key=lambda each: _time(runs, each.options, read_ns), default=None)
+
+
+def _along(asking: Asking, options: Sequence[Option], price: float, left: float) -> _Solved | None:
+    """What is left, spent along the straight slopes at a price; None where they take less."""
+    straight: dict[_Place, Slope | None] = {}
+    needed = 0.0
+    for run, curve, weight in asking:
+        place = id(curve), weight
+        if place not in straight:
+            jump = curve.jump_below(price + weight)
+            straight[place] = jump if jump is not None and jump.is_straight else None
+        slope = straight[place]
+        if slope is not None:
+            needed += run.keys * (slope.lower.bits_per_key - slope.upper.bits_per_key)
+    if needed < left:
+        return None
+    share = left / needed
+    along = {place: slope.at(share) for place, slope in straight.items() if slope is not None}
+    found = [
+        along.get((id(curve), weight), option)
+        for (_, curve, weight), option in zip(asking, options, strict=True)
+    ]
+    return _Solved(found, price, share)
+
+
+def _fitted(asking: Asking, price: float, left: float) -> tuple[Asking, list[tuple[int, float]]]:
+    """The same with those behind a jump at this price for which enough bits are left.
+
+    Nothing where there are none; and which runs are stuck above jumps to so many bits.
+    """
     fitting, stuck = list(asking), []
+    jumps: dict[_Place, Slope | None] = {}
     changed: dict[int, Curve] = {}
-    for index, (run, curve) in enumerate(asking):
-        jump = curve.jump_below(price + _weight(run))
+    for index, (run, curve, weight) in enumerate(asking):
+        place = id(curve), weight
+        if place not in jumps:
+            jumps[place] = curve.jump_below(price + weight)
+        jump = jumps[place]
         if jump is None:
             continue
         needed = run.keys * (jump.lower.bits_per_key - jump.upper.bits_per_key)
-        if needed > left and jump.is_straight and not changed:
-            options[index] = jump.at(left / needed)
-            return options
         if needed > left:
             stuck.append((index, jump.lower.bits_per_key))
             continue
         left -= needed
         if id(curve) not in changed:
             changed[id(curve)] = curve.from_on(jump.lower.bits_per_key)
-        fitting[index] = run, changed[id(curve)]
-    if changed:
-        return _options(fitting, budget, read_ns, branches)
-    if not stuck:
-        return options
-    smaller = _with(asking, stuck if not branches else stuck[:1], smaller=True)
-    tried = [_options(smaller, budget, read_ns, max(0, branches - 1))]
-    if branches:
-        larger = _with(asking, stuck[:1], smaller=False)
-        tried.append(_options(larger, budget, read_ns, branches - 1))
-    found = [each for each in tried if each is not None]
-    runs = [run for run, _ in asking]
-    return min(found, key=lambda each: _time(runs, each, read_ns), default=None)
+        fitting[index] = run, changed[id(curve)], weight
+    return (fitting if changed else ()), stuck
 
 
 def _with(asking: Asking, stuck: Iterable[tuple[int, float]], *, smaller: bool) -> Asking:
@@ -311,11 +366,11 @@ def _with(asking: Asking, stuck: Iterable[tuple[int, float]], *, smaller: bool) 
     changed = list(asking)
     curves: dict[int, Curve] = {}
     for place, bits in stuck:
-        run, curve = changed[place]
+        run, curve, weight = changed[place]
         if id(curve) not in curves:
             below = curve.within(math.nextafter(bits, 0))
             curves[id(curve)] = below if smaller else curve.from_on(bits)
-        changed[place] = run, curves[id(curve)]
+        changed[place] = run, curves[id(curve)], weight
     return changed
 
 
@@ -327,32 +382,16 @@ def _time(runs: Sequence[Run], options: Sequence[Option], read_ns: float) -> flo
     )
 
 
-@attrs.frozen
-class _Price:
-    """The lowest price at which all bits that are worth it fit a budget, which come to ``least``.
-
-    At the price ``below`` it, hardly less, they come to ``most``, which do not fit.
-    """
-
-    price: float
-    below: float
-    least: float
-    most: float
-
-
-def _price(asking: Asking, budget: float) -> _Price:
-    """The price of a bit for these runs."""
-    wanted: dict[tuple[int, float], list[float]] = {}
+def _price(asking: Asking, budget: float) -> float:
+    """The logarithm of the lowest price at which all bits that are worth it fit the budget."""
+    wanted: dict[_Place, int] = {}
     curves: dict[int, Curve] = {}
-    for run, curve in asking:
+    for run, curve, weight in asking:
         if run.keys:
             curves[id(curve)] = curve
-            wanted.setdefault((id(curve), _weight(run)), []).append(run.keys)
-    groups = [(curves[each], weight, sum(keys)) for (each, weight), keys in wanted.items()]
-
-    def bits(price: float) -> float:
-        return math.fsum([keys * curve.bits_at(price + weight) for curve, weight, keys in groups])
-
+            place = id(curve), weight
+            wanted[place] = wanted.get(place, 0) + run.keys
+    groups = [(curves[each], weight, keys) for (each, weight), keys in wanted.items()]
     prices = [
         price - weight
         for curve, weight, _ in groups
@@ -360,21 +399,53 @@ def _price(asking: Asking, budget: float) -> _Price:
         for price in (curve.slopes[0].first, curve.slopes[-1].last)
     ]
     if not prices:
-        return _Price(0.0, 0.0, 0.0, 0.0)
+        return 0.0
     low, high = min(prices) - 1, max(prices) + 1
-    if (most := bits(low)) <= budget:
-        return _Price(low, low, most, most)
-    if (least := bits(high)) >= budget:
-        return _Price(high, high, least, least)
+    total = _Total(groups)
+    if (most := total.at(low)) <= budget:
+        return low
+    if (least := total.at(high)) >= budget:
+        return high
     for look in range(_LOOKS):
         # Bits fall about evenly with the logarithm of the price, but where many jump at once.
         share = 0.5 if look % 2 else (most - budget) / (most - least)
         middle = low + (high - low) * min(max(share, 0.001), 0.999)
-        found = bits(middle)
+        found = total.at(middle)
         if found > budget:
             low, most = middle, found
         else:
             high, least = middle, found
             if budget - least <= _UNSPENT_SHARE / 10 * budget:
-                return _Price(high, high, least, least)
-    return _Price(high, low, least, most)
+                break
+        if high - low <= _NARROW:
+            break
+        total.narrow(low, high)
+    return high
+
+
+class _Total:
+    """The bits that groups of runs take at a price, for prices in a range that narrows."""
+
+    __slots__ = ("_bent", "_bits", "_gain")
+
+    def __init__(self, groups: Sequence[tuple[Curve, float, int]]):
+        self._bent = groups
+        self._bits = self._gain = 0.0
+
+    def at(self, price: float) -> float:
+        bent = [keys * curve.bits_at(price + weight) for curve, weight, keys in self._bent]
+        return self._bits + self._gain * price + sum(bent)
+
+    def narrow(self, low: float, high: float) -> None:
+        """Add up those that follow one line between these prices."""
+        bent = []
+        for group in self._bent:
+            curve, weight, keys = group
+            line = curve.line(low + weight, high + weight)
+            if line is None:
+                bent.append(group)
+            else:
+                bits, gain = line
+                self._bits += keys * (bits + gain * weight)
+                self._gain += keys * gain
+        self._bent = bent

@@ -24,7 +24,8 @@ from policies.cost_models import (
     models_of,
     usual_models,
 )
-from policies.placement import Run, advise, asked_runs, floor, place
+from policies.curve import Curve, Menu
+from policies.placement import Run, advise, asked_runs, floor, law, place
 from policies.registry import Registry
 from tests.effort import by_effort
 
@@ -376,3 +377,148 @@ def test_what_cannot_be_meant_is_refused(wrong: dict[str, Any], told: str) -> No
         advise(COUNTS, budget=10)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a number of keys of level 1 is out of range: -1"):
         advise({1: -1})
+
+
+# -- The law for one run -------------------------------------------------------------------
+
+SOME_MODELS: list[list[CostModel]] = [
+    [Bound()],
+    [Bound("fast", share=1.5, probe=20), Bound("small", share=1.05, probe=75)],
+    [Bound(share=1.44, probe=75, highest=0.5), Widths(probe=30)],
+    [Widths()],
+    list(usual_models()),
+]
+
+
+def some_runs(rng: random.Random, most: int = 30) -> list[Run]:
+    sizes = [round(2 ** rng.uniform(8, 18)) for _ in range(3)]
+    shares = [1.0, 0.5, rng.random()]
+    return [
+        Run(rng.choice(sizes), asked := rng.choice(shares), asked * rng.choice((1.0, 0.7)))
+        for _ in range(rng.randrange(1, most))
+    ]
+
+
+@pytest.mark.parametrize("models", SOME_MODELS, ids=["bound", "two", "mixed", "widths", "ours"])
+def test_the_law_gives_each_run_what_it_was_placed_with(
+    models: list[CostModel], rng: random.Random
+) -> None:
+    for _ in range(CASES // 6):
+        runs = some_runs(rng)
+        budget = rng.uniform(1, 16) * sum(run.keys for run in runs)
+        found = law(runs, budget, models=models)
+        placed = place(runs, budget, models=models)
+        assert found.options == placed.options
+        given: dict[Run, set[Option]] = {}
+        for run, option in zip(runs, placed.options, strict=True):
+            given.setdefault(run, set()).add(option)
+        for run in given:
+            # Runs of about one size that would pay the same are counted as one.
+            alike = [each for each in given if abs(math.log2(each.keys / run.keys)) < 1]
+            drawn = {found.option(run, draw) for draw in (0.0, 0.25, 0.5, 0.75, 0.999999)}
+            assert drawn <= set().union(*(given[each] for each in alike))
+
+
+def test_equals_keep_the_shares_that_the_budget_allows() -> None:
+    runs = [Run(10_000) for _ in range(100)]
+    found = law(runs, 12 * 1.1 * 1_000_000, models=[Widths()])
+    drawn = [found.option(Run(10_000), draw / 100).params["bits"] for draw in range(100)]
+    assert sorted(drawn) == [8] * 50 + [16] * 50
+
+
+def test_the_law_has_an_option_for_runs_that_it_was_not_solved_for() -> None:
+    found = law([Run(10_000), Run(40_000)], 10 * 50_000, models=[Bound()])
+    one, four, half = map(found.option, (Run(10_000), Run(40_000), Run(10_000, 0.5)))
+    assert four.fpr == pytest.approx(4 * one.fpr, rel=0.02)
+    assert half.fpr == pytest.approx(2 * one.fpr, rel=0.02)
+    assert found.option(Run(1 << 40)) == NO_FILTER
+    assert found.option(Run(0)) == NO_FILTER
+    assert found.option(Run(10, asked=1.0, missed=0.0)) == NO_FILTER
+    cheaper = law([Run(10_000), Run(40_000)], 20 * 50_000, models=[Bound()])
+    assert cheaper.price < found.price
+
+
+def test_without_a_budget_or_without_runs_there_is_a_law_too() -> None:
+    assert law([Run(1000)], 0).option(Run(1000)) == NO_FILTER
+    assert law([], 100).options == ()
+    assert isinstance(law([], 100).option(Run(1000)), Option)
+
+
+def test_a_model_is_asked_once_for_each_size_whatever_blocks_and_bits_cost() -> None:
+    @attrs.frozen
+    class Counted(Bound):
+        asked: list[int] = attrs.field(factory=list, eq=False)
+
+        def option(self, num_keys: int, fpr: float) -> Option | None:
+            self.asked.append(num_keys)
+            return super().option(num_keys, fpr)
+
+    model = Counted("counted", share=1.1)
+    runs = [Run(1000, 1.0, missed / 100) for missed in range(1, 101)]
+    place(runs, 8_000, models=[model])
+    before = len(model.asked)
+    assert len(set(model.asked)) == 1
+    assert before < 200
+    for read_ns in (1e3, 1e5, 1e7):
+        place(runs, 10_000, models=[model], read_ns=read_ns)
+    assert len(model.asked) < 1.5 * before  # for steps between options that were not beside before
+
+
+# -- Curves --------------------------------------------------------------------------------
+
+
+def test_a_curve_has_no_need_of_what_another_option_beats(rng: random.Random) -> None:
+    models = usual_models()
+    for num_keys in (300, 17_000):
+        menu = Menu(models, num_keys)
+        everything = [
+            option
+            for model in models
+            for step in range(2, 61)
+            if (option := model.option(num_keys, 2.0 ** (-step / 2))) is not None
+        ]
+        for read_ns in (1e2, 1e3, 1e5, 1e7):
+            kept = Curve(menu.options, read_ns, menu.between)
+            whole = Curve([*menu.options, *everything], read_ns, menu.between)
+            assert kept.slopes == whole.slopes
+        assert len(menu.options) < len(everything)
+
+
+def some_curves(rng: random.Random) -> list[Curve]:
+    return [
+        Curve(menu.options, read_ns, menu.between)
+        for models in SOME_MODELS
+        for menu in [Menu(models, rng.randrange(300, 100_000))]
+        for read_ns in (1e3, 1e5)
+    ]
+
+
+def test_a_line_is_what_the_bits_follow(rng: random.Random) -> None:
+    lines = 0
+    for curve in some_curves(rng):
+        ends = [end for slope in curve.slopes for end in (slope.first, slope.last)]
+        for _ in range(CASES):
+            low = rng.choice((rng.choice(ends), rng.uniform(min(ends) - 1, max(ends) + 1)))
+            high = low + rng.choice((1e-9, 0.01, 0.3, 3.0))
+            line = curve.line(low, high)
+            prices = [low + (high - low) * share for share in (0, 0.3, 0.5, 0.9, 1)]
+            if line is None:
+                assert any(low <= end <= high for end in ends)
+                continue
+            lines += 1
+            for price in prices:
+                assert line[0] + line[1] * price == pytest.approx(curve.bits_at(price), abs=1e-6)
+    assert lines > CASES
+
+
+def test_a_curve_from_one_of_its_corners_on_is_the_rest_of_it(rng: random.Random) -> None:
+    for curve in some_curves(rng):
+        for index, slope in enumerate(curve.slopes):
+            rest = curve.from_on(slope.upper.bits_per_key)
+            assert rest.slopes == curve.slopes[index:]
+            below = curve.within(math.nextafter(slope.lower.bits_per_key, 0))
+            assert all(each.lower.bits_per_key < slope.lower.bits_per_key for each in below.slopes)
+            price = rng.uniform(slope.last - 2, slope.first + 2)
+            assert rest.bits_at(price) == max(curve.bits_at(price), slope.upper.bits_per_key)
+        last = curve.slopes[-1].lower
+        assert curve.from_on(last.bits_per_key).at(math.inf) == last
