@@ -80,7 +80,7 @@ class FamilyModel:
             return None
         stored = family.payload_bytes(geometry) + family.overhead
         bits = stored * 8 / max(1, num_keys)
-        return Option(family.name, params, bits, expected, family.cost.probe)
+        return Option(family.name, params, bits, expected, family.cost.probe_among(num_keys))
 
 
 def option_of(policy: FilterPolicy, num_keys: int) -> Option | None:

@@ -8,12 +8,14 @@ import math
 import random
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
 import policies
+from filters import costs
 from policies.budget import Budget
 from policies.builtin import BUILTIN
 from policies.cost_models import (
@@ -30,6 +32,7 @@ from policies.registry import Registry
 from tests.effort import by_effort
 
 CASES = by_effort(60, 600, 6000)
+ROOT = Path(__file__).parents[2]
 
 
 @attrs.frozen
@@ -317,6 +320,16 @@ def test_advice_is_what_is_placed() -> None:
     assert len(lines) == 4 + len(COUNTS)
     assert all(len(line) <= 80 for line in lines)
     assert "times the fewest possible" in lines[-2]
+
+
+def test_the_page_shows_what_is_advised() -> None:
+    page = (ROOT / "docs" / "placement.md").read_text()
+    keys = {1: 20_000, 2: 80_000, 3: 320_000, 4: 1_280_000, 5: 5_120_000}
+    assert f"keys = {{{', '.join(f'{level}: {count:_}' for level, count in keys.items())}}}" in page
+    found = advise(keys, budget="10 bits/key", read_cost="100 us")
+    assert f"```\n{found}\n```" in page
+    sizes = ", ".join(f"{size:,}" for size in costs.SMALLER)
+    assert f"filters of {sizes} and {costs.KEYS:,} keys" in page
 
 
 def test_advice_can_be_written_down_and_read_again() -> None:

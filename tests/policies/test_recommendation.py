@@ -17,6 +17,7 @@ from benchmarks.record import Record
 from filters import sizing
 from filters.costs import COSTS, Cost
 from filters.families import FAMILIES
+from policies.cost_models import usual_models
 from policies.recommendation import Recommendation
 from tests.filters.cases import random_keys
 
@@ -71,6 +72,28 @@ def test_a_recommendation_can_be_used_at_once() -> None:
             assert made is not None
             assert policy.key_may_match(b"key42", made)
     assert one("scalable", grows=True).policy is None
+
+
+def test_a_lookup_in_a_small_filter_takes_what_was_measured_there() -> None:
+    cost = Cost(build=10, probe=50, smaller=(20, 30))
+    assert [cost.probe_among(keys) for keys in (10_000, 100_000, 1_000_000)] == [20, 30, 50]
+    assert [cost.probe_among(keys) for keys in (0, 1, 9999, 10**7)] == [20, 20, 20, 50]
+    assert cost.probe_among(31_623) == pytest.approx(25, rel=1e-4)
+    assert cost.probe_among(316_228) == pytest.approx(40, rel=1e-4)
+    assert Cost(build=10, probe=50).probe_among(17) == 50
+    for name, cost in COSTS.items():
+        times = [cost.probe_among(10**power) for power in range(9)]
+        assert times == sorted(times), name
+        assert times[0] < times[-1] == cost.probe
+
+
+def test_the_law_knows_that_small_filters_are_asked_faster() -> None:
+    for model in usual_models():
+        small, large = (model.option(keys, 0.002) for keys in (10_000, 1_000_000))
+        assert small is not None
+        assert large is not None
+        assert small.probe_ns == COSTS[model.policy].smaller[0]
+        assert large.probe_ns == COSTS[model.policy].probe
 
 
 def test_costs_are_relative_to_blocked() -> None:
