@@ -10,7 +10,7 @@ import attrs
 
 from policies.errors import did_you_mean
 
-_NUMBER = r"(?P<number>[0-9]{1,12}(?:\.[0-9]{1,6})?)"
+_NUMBER = r"(?P<number>[0-9]{1,13}(?:\.[0-9]{1,6})?)"
 _WRITTEN = re.compile(_NUMBER + r" ?(?P<unit>[A-Za-z/%]+)")
 
 BITS_PER_KEY, SHARE = "bits/key", "%"

@@ -110,6 +110,10 @@ class TestReading:
         with pytest.raises(ValueError, match="levels is out of range: 0"):
             LevelPolicies.by_budget("10 bits/key", 0)
 
+    @pytest.mark.parametrize("text", ["1099511627776 bytes", "1024 GiB", "100 %", "100 bits/key"])
+    def test_the_largest_budgets_are_read_and_written(self, text: str) -> None:
+        assert rule_of(f"budget = '{text}'").entries()["budget"] == text
+
     def test_no_filters_at_all_can_be_meant(self) -> None:
         for text in ("0 bits/key", "0 MiB", "0 %"):
             assert rule_of(f"budget = '{text}'").budget.bits(1000, 1000) == 0
