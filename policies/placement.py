@@ -41,8 +41,10 @@ _LOOKS = 64
 _NARROW = 1e-8
 # What may be left of a budget.
 _UNSPENT_SHARE = 0.001
-# So many jumps that do not fit are tried both ways.
-_BRANCHES = 6
+# So many jumps that do not fit are tried both ways, and fewer among many runs: there one of them
+# is a small share of the budget.
+_BRANCHES, _BRANCHES_OF_MANY = 6, 1
+_MANY_RUNS = 32
 # Runs that would pay the same to a 64th are treated alike.
 _WEIGHTS = 64
 
@@ -100,7 +102,8 @@ class Law:
         self._worth: dict[_Place, Option] = {}
         self._given: dict[_Place, list[tuple[float, Option]]] | None = None
         asking = [(run, self._curve(run), _weight(run)) for run in runs]
-        solved = _solved(asking, budget, read_ns, _BRANCHES)
+        branches = _BRANCHES if len(asking) <= _MANY_RUNS else _BRANCHES_OF_MANY
+        solved = _solved(asking, budget, read_ns, branches)
         solved = solved or _Solved([NO_FILTER] * len(runs), math.inf)
         self.options, self.price, self._share = tuple(solved.options), solved.price, solved.share
 

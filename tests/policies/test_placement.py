@@ -16,6 +16,7 @@ import pytest
 
 import policies
 from filters import costs
+from policies import placement
 from policies.budget import Budget
 from policies.builtin import BUILTIN
 from policies.cost_models import (
@@ -475,6 +476,29 @@ def test_a_model_is_asked_once_for_each_size_whatever_blocks_and_bits_cost() -> 
     for read_ns in (1e3, 1e5, 1e7):
         place(runs, 10_000, models=[model], read_ns=read_ns)
     assert len(model.asked) < 1.5 * before  # for steps between options that were not beside before
+
+
+def test_among_many_runs_few_prices_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, rng: random.Random
+) -> None:
+    """What one of them cannot have is no large share, and not worth trying out both ways."""
+    looked: list[float] = []
+
+    def counted(asking: placement.Asking, budget: float) -> float:
+        looked.append(budget)
+        return price(asking, budget)
+
+    price = placement._price
+    monkeypatch.setattr(placement, "_price", counted)
+    most = 0
+    for _ in range(CASES // 3):
+        runs = [Run(round(20_000 * rng.uniform(0.3, 1.2))) for _ in range(100)]
+        budget = rng.uniform(0.1, 1) * sum(run.keys for run in runs)
+        looked.clear()
+        found = place(runs, budget, models=[Bound(share=1.44, overhead=10_000), Widths()])
+        assert 0.9 * budget < found.bits <= 1.001 * budget
+        most = max(most, len(looked))
+    assert most <= 150
 
 
 # -- Curves --------------------------------------------------------------------------------
