@@ -1,18 +1,19 @@
 """Heat: which tables absent keys are looked for in, for whoever sizes the next filters.
 
-Each table counts the lookups that came by and whose key it has not (``TableFile.missed``). Those of
-absent keys come by every run that has their range. So each run is a row of sensors side by side,
-each for its own range of keys, and what one run has seen another would have seen in its place.
+Each table counts the lookups that came by: those whose key it has not (``TableFile.missed``) and
+those whose key it has (``found``). Lookups of absent keys come by every run that has their range.
+So each run is a row of sensors side by side, each for its own range of keys, and what one run has
+seen another would have seen in its place.
 
 Counts fade: from time to time all are halved together, so that they speak of the same lookups. A
 new table therefore does not begin with nothing, but with what it would have counted up to now if it
 had been there all along:
 
-- The tables of its own level that it overlaps are those it replaces, and the finest sensors: each
-  hands its whole count to its successors, by the parts of it that lie between their bounds.
-- For ranges where its level had none it takes what that run has seen there which has seen most: a
-  flushed table what was asked of those beneath it, the first ones of a level what was asked of
-  those they are made of, and who fills the hole that a compaction has left what goes through it.
+- The tables of its own level that it overlaps are those it replaces. Each hands its whole counts to
+  its successors, by the parts of it that lie between their bounds.
+- For ranges where its level had none, as above the first table or in the hole that a compaction has
+  left, the deepest run that has the range tells, since its tables are the finest sensors: what came
+  by a run beneath was not found above it, and what missed one above goes on to those beneath.
 
 A table that is only moved keeps its file, and the count with it. Within one table lookups are taken
 to be even: so heat that nobody renews blurs at its edges, with each rewriting a little more.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,14 @@ from lsm.attempt import HEAT_NAME
 from lsm.disk import heat_file
 from lsm.disk.keys import NEWEST
 from lsm.errors import CorruptionError, IOError
+from lsm.options import LEVELS
+from lsm.version import Version
 from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.options import Options
     from lsm.storage import Storage
-    from lsm.version import PlacedTable, Version
+    from lsm.version import PlacedTable
 
 _log = logging.getLogger("lsm")
 
@@ -45,6 +48,10 @@ _log = logging.getLogger("lsm")
 # 0.05 bits for each key of a filter. A store of few tables would else forget all in milliseconds.
 _MOST_A_TABLE = 2048
 _LEAST_TABLES = 1024
+
+# Where so many tables lie side by side, a hole between them is a small part of their range, and to
+# ask others about every seam would take milliseconds.
+_MOST_SEAMS = 64
 
 
 def is_wanted(options: Options) -> bool:
@@ -75,18 +82,18 @@ class Heat:
             data = self._read()
             if data is None:
                 return
-            missed = heat_file.decode(data)
+            asked = heat_file.decode(data)
         except Exception as error:
             _log.warning("%s: all tables begin without heat: %s", self._path, cause(error))
             return
         self._in_file = data
+        known: list[PlacedTable] = []
+        unknown: list[PlacedTable] = []
         for table in version.tables():
-            table.file.missed = missed.get(table.number, 0)
-        self._hand_over(
-            (table, round(_most_seen(version, table)))
-            for table in version.tables()
-            if table.number not in missed  # written after the file, and before a crash
-        )
+            table.file.missed, table.file.found = asked.get(table.number, (0, 0))
+            (known if table.number in asked else unknown).append(table)
+        # They were written after the file, and before a crash.
+        self._hand_over(_arrived(known, unknown))
 
     def inherit(self, before: Version, after: Version) -> None:
         """Hand over to new tables what those before them have counted, and let all counts fade."""
@@ -103,10 +110,13 @@ class Heat:
     def save(self, version: Version) -> None:
         """Save the counts if they are kept and others than those in the file."""
         self._is_due = False
-        missed = {table.number: table.file.missed for table in version.tables()}
-        if not self._is_kept or (self._in_file is None and not any(missed.values())):
+        if not self._is_kept:
             return
-        data = heat_file.encode(missed)
+        files = [table.file for table in version.tables()]
+        asked = {file.number: (file.missed, file.found) for file in files}
+        if self._in_file is None and not any(map(any, asked.values())):
+            return
+        data = heat_file.encode(asked)
         if data == self._in_file:
             return
         try:
@@ -133,10 +143,11 @@ class Heat:
         finally:
             mapped.close()
 
-    def _hand_over(self, shares: Iterator[tuple[PlacedTable, int]]) -> None:
+    def _hand_over(self, shares: Iterator[tuple[PlacedTable, int, int]]) -> None:
         try:
-            for table, missed in shares:
+            for table, missed, found in shares:
                 table.file.missed += missed
+                table.file.found += found
         except Exception as error:  # of a comparator, which is anybody's code
             _log.warning("%s: new tables begin without heat: %s", self._path, cause(error))
 
@@ -144,12 +155,13 @@ class Heat:
         """Halve all counts until together they are no more than are needed."""
         files = [table.file for table in version.tables()]
         most, halvings = _MOST_A_TABLE * max(len(files), _LEAST_TABLES), 0
-        missed = sum(file.missed for file in files)
-        while missed >> halvings > most:
+        asked = sum(file.missed + file.found for file in files)
+        while asked >> halvings > most:
             halvings += 1
         if halvings:
             for file in files:
                 file.missed >>= halvings
+                file.found >>= halvings
             self._is_due = True
 
 
@@ -168,9 +180,21 @@ def expected(version: Version, table: PlacedTable) -> float:
     return seen + _seen_elsewhere(version, table, own)
 
 
-def _inherited(version: Version, added: Sequence[PlacedTable]) -> Iterator[tuple[PlacedTable, int]]:
-    """What new tables take over from those of a version, in one sum or several."""
-    if not any(table.file.missed for table in version.tables()):
+def _arrived(
+    known: Iterable[PlacedTable], unknown: Iterable[PlacedTable]
+) -> Iterator[tuple[PlacedTable, int, int]]:
+    """What tables take over from others of the same version."""
+    levels: list[list[PlacedTable]] = [[] for _ in range(LEVELS)]
+    for table in known:
+        levels[table.level].append(table)
+    yield from _inherited(Version(levels), unknown)
+
+
+def _inherited(
+    version: Version, added: Iterable[PlacedTable]
+) -> Iterator[tuple[PlacedTable, int, int]]:
+    """What new tables take over from those of a version, missed and found, in several sums."""
+    if not any(_asked(table) for table in version.tables()):
         return
     successors: dict[int, list[tuple[PlacedTable, float]]] = {}
     sensors: dict[int, PlacedTable] = {}
@@ -179,21 +203,30 @@ def _inherited(version: Version, added: Sequence[PlacedTable]) -> Iterator[tuple
         for sensor in own:
             sensors[sensor.number] = sensor
             successors.setdefault(sensor.number, []).append((table, _part(sensor, table)))
-        yield table, round(_seen_elsewhere(version, table, own))
-    for number, parts in successors.items():
-        yield from _shared_out(sensors[number].file.missed, parts)
+        yield table, round(_seen_elsewhere(version, table, own)), 0
+    for number, heirs in successors.items():
+        file, parts = sensors[number].file, [part for _, part in heirs]
+        shares = zip(_shared_out(file.missed, parts), _shared_out(file.found, parts), strict=True)
+        for (table, _), (missed, found) in zip(heirs, shares, strict=True):
+            yield table, missed, found
 
 
-def _shared_out(
-    missed: int, parts: Sequence[tuple[PlacedTable, float]]
-) -> Iterator[tuple[PlacedTable, int]]:
+def _shared_out(count: int, parts: Sequence[float]) -> Iterator[int]:
     """All of a count, in shares by parts that are above 0."""
-    whole, done, given = sum(part for _, part in parts), 0.0, 0
-    for table, part in parts:
+    whole, done, given = sum(parts), 0.0, 0
+    for part in parts:
         done += part
-        share = min(round(missed * done / whole), missed) - given
+        share = min(round(count * done / whole), count) - given
         given += share
-        yield table, share
+        yield share
+
+
+def _asked(table: PlacedTable) -> int:
+    return table.file.missed + table.file.found
+
+
+def _missed(table: PlacedTable) -> int:
+    return table.file.missed
 
 
 @attrs.frozen
@@ -216,26 +249,37 @@ class _Gap:
 
 
 def _seen_elsewhere(version: Version, table: PlacedTable, own: Sequence[PlacedTable]) -> float:
-    """What others have seen of a table's range where there are none of its own level."""
-    if not own:
-        return _most_seen(version, table)
-    ends = [table.low, *(sensor.high for sensor in own)]
-    begins = [*(sensor.low for sensor in own), table.high]
-    gaps = [_Gap(*each) for each in zip(ends, begins, strict=True) if each[0] < each[1]]
-    return sum(_most_seen(version, gap) for gap in gaps)
+    """What has come by other runs in a table's range where there are none of its own level."""
+    above = version.levels[table.level - 1 : 0 : -1] if table.level else ()
+    runs: list[tuple[Sequence[PlacedTable], Callable[[PlacedTable], int]]] = [
+        *((run, _asked) for run in version.levels[: table.level : -1]),
+        *((run, _missed) for run in above),
+        *(((each,), _missed if table.level else _asked) for each in reversed(version.levels[0])),
+    ]
+    seen, left = 0.0, _gaps(table, own)
+    for run, count in runs:
+        gaps: list[PlacedTable | _Gap] = []
+        for where in left:
+            sensors = _overlapping(run, where)
+            seen += sum(count(sensor) * _part(sensor, where) for sensor in sensors)
+            if len(sensors) <= _MOST_SEAMS:
+                gaps += _gaps(where, sensors)
+        left = gaps
+    return seen
+
+
+def _gaps(where: PlacedTable | _Gap, tables: Sequence[PlacedTable]) -> Sequence[PlacedTable | _Gap]:
+    """What tables side by side leave of a range; all of it if there are none."""
+    if not tables:
+        return [where]
+    ends = [where.low, *(table.high for table in tables)]
+    begins = [*(table.low for table in tables), where.high]
+    return [_Gap(*each) for each in zip(ends, begins, strict=True) if each[0] < each[1]]
 
 
 def _own_level(version: Version, table: PlacedTable) -> Sequence[PlacedTable]:
     """The tables that a table of a level below 0 overlaps there."""
     return _overlapping(version.levels[table.level], table) if table.level else ()
-
-
-def _most_seen(version: Version, where: PlacedTable | _Gap) -> float:
-    """What that run has seen of a range of keys which has seen most there."""
-    return max(
-        sum(sensor.file.missed * _part(sensor, where) for sensor in _overlapping(run, where))
-        for run in _runs(version)
-    )
 
 
 def _runs(version: Version) -> Iterator[Sequence[PlacedTable]]:

@@ -1,4 +1,4 @@
-"""The file ``lsm-heat``: how many lookups each table was asked in vain by.
+"""The file ``lsm-heat``: how many lookups have come by each table, by what they found.
 
 Nothing in it is needed to read the database, or to write it.
 """
@@ -14,28 +14,30 @@ from lsm.disk.coding import Fields, varint
 from lsm.disk.filenames import LAST_NUMBER
 from lsm.errors import CorruptionError
 
-MOST_MISSED = (1 << 48) - 1
+MOST_ASKED = (1 << 48) - 1
 """The highest count: years of lookups, in sums that stay far below what counters hold."""
 
 MOST_BYTES = 1 << 26
-"""The size up to which a file is read; three million tables take no more."""
+"""The size up to which a file is read; two million tables take no more."""
 
 _MAGIC = b"lsm-heat"
 _FORM = 1
 _CHECKSUM_BYTES = 4
-_LEAST_TABLE_BYTES = 2
+_LEAST_TABLE_BYTES = 3
 
 
-def encode(missed: Mapping[int, int]) -> bytes:
-    """The file of these counts by the tables' numbers."""
-    data = bytearray(_MAGIC + varint(_FORM) + varint(len(missed)))
-    for before, number in pairwise((0, *sorted(missed))):
-        data += varint(number - before) + varint(min(missed[number], MOST_MISSED))
+def encode(asked: Mapping[int, tuple[int, int]]) -> bytes:
+    """The file of these counts, missed and found, by the tables' numbers."""
+    data = bytearray(_MAGIC + varint(_FORM) + varint(len(asked)))
+    for before, number in pairwise((0, *sorted(asked))):
+        data += varint(number - before)
+        for count in asked[number]:
+            data += varint(min(count, MOST_ASKED))
     return bytes(data) + pack("<I", mask(crc32c(data)))
 
 
-def decode(data: bytes) -> dict[int, int]:
-    """The counts by the tables' numbers; CorruptionError for what is no such file."""
+def decode(data: bytes) -> dict[int, tuple[int, int]]:
+    """The counts, missed and found, by the tables' numbers; CorruptionError for no such file."""
     if len(data) > MOST_BYTES:
         raise CorruptionError(f"{len(data)} bytes are more than the {MOST_BYTES} allowed")
     fields = Fields(data[:-_CHECKSUM_BYTES], "the heat of tables")
@@ -48,7 +50,7 @@ def decode(data: bytes) -> dict[int, int]:
     count = fields.varint32("number of tables")
     if count > fields.remaining // _LEAST_TABLE_BYTES:
         raise CorruptionError(f"has no room for {count} tables in {fields.remaining} bytes")
-    missed: dict[int, int] = {}
+    asked: dict[int, tuple[int, int]] = {}
     number = 0
     for _ in range(count):
         step = fields.varint64("step to the next number")
@@ -57,10 +59,10 @@ def decode(data: bytes) -> dict[int, int]:
             raise CorruptionError(
                 f"table {number} follows table {number - step}: numbers ascend to {LAST_NUMBER}"
             )
-        missed[number] = fields.varint64("count")
-        if missed[number] > MOST_MISSED:
+        asked[number] = fields.varint64("missed"), fields.varint64("found")
+        if max(asked[number]) > MOST_ASKED:
             raise CorruptionError(
-                f"table {number} would have {missed[number]} lookups, allowed are {MOST_MISSED}"
+                f"table {number} would have {asked[number]} lookups, allowed are {MOST_ASKED}"
             )
     fields.end()
-    return missed
+    return asked

@@ -17,8 +17,8 @@ from lsm.kernels.python.table import Table
 from lsm.storage import Mapped
 from tests.golden.write_engine import (
     ABSENT,
+    ASKED,
     HERE,
-    MISSED,
     OPTIONS,
     TABLES,
     GoldenTable,
@@ -95,7 +95,7 @@ def test_the_options_are_still_read() -> None:
 
 
 def test_the_heat_is_still_read() -> None:
-    assert heat_file.decode((HERE / "database" / "lsm-heat").read_bytes()) == MISSED
+    assert heat_file.decode((HERE / "database" / "lsm-heat").read_bytes()) == ASKED
 
 
 @every_table

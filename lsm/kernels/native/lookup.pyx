@@ -196,6 +196,7 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     if loaded.manner == BY_WINDOW:
         search.number = block_for(search, table)
         if search.number == table.index.count:  # it ends in newer versions: no window was asked
+            table.file.found += 1
             return NOWHERE
         if window_denies(loaded, table.offsets[search.number], &search.question):
             tally.skipped += 1
@@ -277,6 +278,7 @@ cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally 
         number = block_for(search, table)
     if number == table.index.count:  # the table ends in newer versions of this very key
         tally.true_positives += loaded.manner != SILENT
+        table.file.found += 1
         return NOWHERE
     if table.slots[number] != NULL:
         view = &table.views[number]
@@ -291,10 +293,12 @@ cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally 
         lsm_block_entry(view, at, &entry)
         value = value_of(entry.version, entry.value, entry.value_length)
     if loaded.manner == SILENT:
+        table.file.found += same
         table.file.missed += not same
         count_silence(loaded, tally)
     elif same or has_any(search, table):
         tally.true_positives += 1
+        table.file.found += 1
     else:
         tally.false_positives += 1
         table.file.missed += 1

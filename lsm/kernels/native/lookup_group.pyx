@@ -40,6 +40,7 @@ ctypedef struct Job:
     Py_ssize_t index          # of its value
     const lsm_block *block
     uint64_t *counter         # of what it is if the block has the key
+    uint64_t *found           # by the table
 
 
 cdef int lookup_group(
@@ -107,6 +108,7 @@ cdef int ask_filter(Job *job, Levels levels) noexcept:
         file.was_used = table.loaded.used = True
     else:
         return ALONE
+    job.found = &file.found
     job.search.number = block_for(&job.search, table)
     if job.search.number == table.index.count:
         return ALONE
@@ -189,5 +191,6 @@ cdef int read_entry(Job *job, list values) except -1:
     if value is not None:
         values[job.index] = value
     job.counter[0] += 1
+    job.found[0] += 1
     job.outcome = DONE
     return 0

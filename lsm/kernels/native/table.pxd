@@ -54,6 +54,7 @@ cdef class TableFile:
     cdef int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
     cdef uint64_t digest_seed
     cdef public uint64_t missed
+    cdef public uint64_t found
     cdef uint32_t digest_kind
     cdef bint had_the_last    # key that it was asked for, as the filter says
 

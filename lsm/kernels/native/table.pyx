@@ -29,7 +29,7 @@ cdef class TableFile:
     """A table's file; ``opened`` is its open table while that is in the table cache.
 
     ``missed`` counts the lookups that came by and whose key the table has not: its filter said no,
-    or a block was read in vain.
+    or a block was read in vain. ``found`` counts those whose key it has, in whichever version.
     """
 
     def __init__(self, number, size):

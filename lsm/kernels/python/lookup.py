@@ -147,7 +147,9 @@ class Walk:
         if number == table.block_count:  # the table ends in newer versions of this very key
             if listener is not None:
                 listener.table(placed, loaded, said, None, None)
-            elif loaded.reader is not None and loaded.state == "built":
+                return None
+            placed.file.found += 1
+            if loaded.reader is not None and loaded.state == "built":
                 tally.true_positives += 1
             return None
         if listener is not None:
@@ -162,12 +164,14 @@ class Walk:
         if entry is not None and entry[0] != key:
             entry = None
         if loaded.state != "built":
+            placed.file.found += entry is not None
             placed.file.missed += entry is None
             tally.count(loaded.state)
             if loaded.patience:
                 loaded.went_without()
         elif entry is not None or self._has_any(table):
             tally.true_positives += 1
+            placed.file.found += 1
         else:
             tally.false_positives += 1
             placed.file.missed += 1

@@ -29,15 +29,15 @@ class TableFile:
     """A table's file; ``opened`` is its open table while that is in the table cache.
 
     ``missed`` counts the lookups that came by and whose key the table has not: its filter said no,
-    or a block was read in vain.
+    or a block was read in vain. ``found`` counts those whose key it has, in whichever version.
     """
 
-    __slots__ = ("missed", "number", "opened", "size")
+    __slots__ = ("found", "missed", "number", "opened", "size")
 
     def __init__(self, number: int, size: int):
         self.number = number
         self.size = size
-        self.missed = 0
+        self.missed = self.found = 0
         self.opened: Table | None = None
 
     def __repr__(self) -> str:
