@@ -6,7 +6,8 @@ what suited the level above, and levels grow while the filters of their tables s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -26,18 +27,19 @@ if TYPE_CHECKING:
 
 USUAL_BUDGET = "10 bits/key"
 
-# With so little of the time of a lookup still to be gained, a tree is as good as placed anew.
-_WORTHLESS_SHARE = 0.01
+# A tree whose lookups take so much of the time they would take is as good as placed anew, if its
+# filters take no more than so much of the budget.
+_AS_GOOD, _AS_FEW = 1.02, 1.01
 
 
 @attrs.frozen(kw_only=True)
 class TableDrift:
     """A table's filter, and the one it would be given today.
 
-    ``reads`` and ``reads_then`` are the blocks that a lookup reads in vain of the table, ``gain``
-    the nanoseconds of a lookup that the other filter saves, bits at their price included. It is
-    drifted where that is worth writing the table anew, or where the configuration asks for another
-    policy; ``reason`` says which.
+    ``reads`` and ``reads_then`` are the blocks that a lookup reads in vain of the table. The other
+    filter saves it ``gain`` nanoseconds, and frees ``freed_bits``, each worth a ``price`` in
+    nanoseconds; one of the two may be below 0. It is drifted where that is worth writing the table
+    anew, or where the configuration asks for another policy; ``reason`` says which.
     """
 
     level: int
@@ -52,8 +54,20 @@ class TableDrift:
     reads: float
     reads_then: float
     gain: float
+    freed_bits: float
+    price: float
     is_moved: bool = False
     reason: str = ""
+
+    @property
+    def waste(self) -> float:
+        """What the filter wastes of time and of bits at their price, in nanoseconds of a lookup."""
+        return max(0.0, self.gain + self.price * self.freed_bits)
+
+    @property
+    def weight(self) -> float:
+        """How much would change of both."""
+        return abs(self.gain) + self.price * abs(self.freed_bits)
 
     @property
     def is_drifted(self) -> bool:
@@ -85,9 +99,15 @@ class TreeDrift:
         return [table for tables in sorted(found, key=_order) for table in tables]
 
 
-def _order(tables: list[TableDrift]) -> tuple[float, int]:
-    gain, size = sum(each.gain for each in tables), sum(each.size for each in tables)
-    return -gain / max(1, size), tables[0].number
+def _order(tables: Sequence[TableDrift]) -> tuple[float, int]:
+    """First those that change most for their size, as they are to be written."""
+    weight, size = sum(each.weight for each in tables), sum(each.size for each in tables)
+    return -weight / max(1, size), tables[0].number
+
+
+def _bits(tables: Iterable[tuple[int, Option]]) -> float:
+    """What filters for so many keys take in all."""
+    return math.fsum(keys * option.bits_per_key for keys, option in tables)
 
 
 def _taken_along(table: TableDrift) -> TableDrift:
@@ -145,8 +165,6 @@ def _drift(
     now = _carried(found, keys, then)
     saved = run.asked * (now.probe_ns - then.probe_ns)
     saved += run.missed * law.rule.read_ns * (now.fpr - then.fpr)
-    if rule is not None:
-        saved += law.price * keys * (now.bits_per_key - then.bits_per_key)
     return TableDrift(
         level=placed.level,
         number=placed.number,
@@ -160,6 +178,8 @@ def _drift(
         reads=run.missed * now.fpr,
         reads_then=run.missed * then.fpr,
         gain=saved,
+        freed_bits=keys * (now.bits_per_key - then.bits_per_key),
+        price=law.price,
         is_moved=found.written_for_level not in (None, placed.level),
         reason=_moved(found, placed) or reason if reason else "",
     )
@@ -218,14 +238,36 @@ def _moved(found: FilterSummary, placed: PlacedTable) -> str:
 
 
 def _worth_it(tables: list[TableDrift], law: TreeLaw) -> list[TableDrift]:
-    """The same with no drift where little is to be gained by all that are left."""
-    enough = _WORTHLESS_SHARE * law.cost(law.options)
-    left, worthless = 0.0, set()
-    for table in sorted(tables, key=lambda each: each.gain / max(1, each.size)):
-        left += max(0.0, table.gain)
-        if left > enough:
+    """The same with no drift where the others are enough.
+
+    First come those that waste something, whatever the others have: time, or bits at their price.
+    With all others as they are, the budget may be unspent, or overdrawn, by a little of each. Then
+    come as many as it takes, those first that change most: until lookups take nearly the time they
+    would take, within the budget.
+    """
+    then, now = law.options, [each.now for each in tables]
+    time_ns, least = law.time_ns(now), law.time_ns(then)
+    bits = _bits((each.keys, each.now) for each in tables)
+    most = max(law.budget, _bits((each.keys, each.then) for each in tables))
+    drifted: set[int] = set()
+
+    def take(table: TableDrift) -> None:
+        nonlocal time_ns, bits
+        drifted.add(table.number)
+        time_ns -= table.gain
+        bits -= table.freed_bits
+
+    wasted = math.fsum(each.waste for each in tables)
+    for table in sorted(tables, key=lambda each: -each.waste / max(1, each.size)):
+        if wasted <= (_AS_GOOD - 1) * least:
             break
-        worthless.add(table.number)
-    return [
-        attrs.evolve(table, reason="") if table.number in worthless else table for table in tables
-    ]
+        wasted -= table.waste
+        take(table)
+    for table in sorted(tables, key=lambda each: _order([each])):
+        is_over, is_slow = bits > _AS_FEW * most, time_ns > _AS_GOOD * least
+        if not (is_over or is_slow):
+            break
+        is_of_use = table.freed_bits > 0 if is_over else table.gain > 0
+        if is_of_use and table.number not in drifted:
+            take(table)
+    return [each if each.number in drifted else attrs.evolve(each, reason="") for each in tables]

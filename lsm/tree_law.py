@@ -114,13 +114,6 @@ class TreeLaw:
         """What a bit is worth, in nanoseconds of a lookup."""
         return math.exp(self.law.price)
 
-    def cost(self, options: Sequence[Option]) -> float:
-        """The time of a lookup with these filters, and their bits at what these are worth."""
-        bits = math.fsum(
-            shape.keys * each.bits_per_key for shape, each in zip(self.shapes, options, strict=True)
-        )
-        return self.time_ns(options) + self.price * bits
-
     def _run(self, shape: Shape, missed: float) -> Run:
         """The run of a table, with the weight that makes its filter that of its level's.
 
