@@ -24,7 +24,7 @@ from lsm.picking import Plan
 from lsm.refiltering import Refiltering, RefilterPlan
 from lsm.starter import STARTER
 from lsm.table_factory import DeeperLevels
-from policies.errors import cause
+from policies.errors import PluginError, cause
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -664,7 +664,7 @@ class Background:
                         f"{output.table.filter.reason}"
                     )
                 outputs.append(output)
-        except (table_copy.NotCopiableError, CorruptionError) as error:
+        except (table_copy.NotCopiableError, CorruptionError, PluginError) as error:
             installer.discard_outputs()
             request.give_up(plan.tables, str(error))
             return

@@ -161,7 +161,7 @@ def _drift(
         then, layout, reason = _configured(state, placed, keys, found)
     else:
         then, layout = law.options[index], "table"
-        reason = "its filter is not what the budget gives it"
+        reason = "" if _is(found, then) else "its filter is not what the budget gives it"
     now = _carried(found, keys, then)
     saved = run.asked * (now.probe_ns - then.probe_ns)
     saved += run.missed * law.rule.read_ns * (now.fpr - then.fpr)
@@ -193,6 +193,14 @@ def _carried(found: FilterSummary, keys: int, then: Option) -> Option:
     fpr = then.fpr if found.expected_fpr is None else found.expected_fpr
     bits = 8 * found.bytes / max(1, keys)
     return Option(found.policy, found.params, bits, fpr, probe_ns_of(found.policy))
+
+
+def _is(found: FilterSummary, then: Option) -> bool:
+    """Whether a table carries just this filter, or was declined it, whatever it has come to."""
+    if then.policy == NO_FILTER.policy:
+        return found.state == "none"
+    written = found.state in ("built", "declined")
+    return written and (found.policy, found.params) == (then.policy, dict(then.params))
 
 
 def _configured(
@@ -257,13 +265,14 @@ def _worth_it(tables: list[TableDrift], law: TreeLaw) -> list[TableDrift]:
         time_ns -= table.gain
         bits -= table.freed_bits
 
-    wasted = math.fsum(each.waste for each in tables)
-    for table in sorted(tables, key=lambda each: -each.waste / max(1, each.size)):
+    others = [table for table in tables if table.is_drifted]
+    wasted = math.fsum(each.waste for each in others)
+    for table in sorted(others, key=lambda each: -each.waste / max(1, each.size)):
         if wasted <= (_AS_GOOD - 1) * least:
             break
         wasted -= table.waste
         take(table)
-    for table in sorted(tables, key=lambda each: _order([each])):
+    for table in sorted(others, key=lambda each: _order([each])):
         is_over, is_slow = bits > _AS_FEW * most, time_ns > _AS_GOOD * least
         if not (is_over or is_slow):
             break

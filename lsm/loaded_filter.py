@@ -221,7 +221,7 @@ def _unusable(
             f"{table.name}: the filter block is damaged: {error}; without paranoid_checks the "
             "table is read without it, and a compaction writes a new one"
         ) from error
-    _log.warning("%s: reading on without its filter (%s): %s", table.name, state, error)
+    _log.warning("%s: reading on without its filter (%s): %s", table.name, state, str(error))
     policy = key.removeprefix(FULL_PREFIX) if key.startswith(FULL_PREFIX) else key
     rocksdbs = _rocksdb_policy(properties) or "rocksdb"
     known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: rocksdbs, "": "unreadable"}
@@ -235,7 +235,7 @@ def _properties(table: TableReader) -> Properties | None:
     try:
         return table.properties()
     except CorruptionError as error:
-        _log.warning("%s: its properties cannot be read: %s", table.name, error)
+        _log.warning("%s: its properties cannot be read: %s", table.name, str(error))
         return None
 
 

@@ -28,10 +28,10 @@ SUPPOSED_LOOKUPS = 1 << 14
 
 # What other tables' filters take too much, or too little, is made good by tables to come, so many
 # times over: only a few of them are written before others change.
-_REDRESS = 2.0
+_REDRESS = 3.0
 # And by so much of the budget at most: a filter that was starved for others would be in the way
 # for longer than they are.
-_MOST_REDRESS = 0.1
+_MOST_REDRESS = 0.25
 
 
 # So many bytes of a key tell where it lies: no fewer than a float has.

@@ -116,6 +116,12 @@ def block_parts(
     return label, filter, checksum.intdigest().to_bytes(_CHECKSUM_BYTES, "little")
 
 
+def bytes_around(name: str, params: dict[str, Any]) -> int:
+    """The bytes that a block has besides the filter of a policy with these parameters."""
+    identity = Identity(name, canonical_json(params).decode())
+    return sum(map(len, block_parts(identity, b"", 0)))
+
+
 def canonical_json(params: dict[str, Any]) -> bytes:
     """The one spelling of parameters: keys sorted, no spaces; ValueError for what JSON lacks."""
     return json.dumps(

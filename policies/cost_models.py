@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Protocol
 
 import attrs
@@ -17,6 +18,7 @@ from filters import advice
 from filters.families import FAMILIES
 from filters.family import Family
 from policies import registry
+from policies.block import bytes_around
 from policies.builtin import BUILTIN, FamilyPolicy, NoFilterPolicy, is_built_in
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
@@ -78,8 +80,7 @@ class FamilyModel:
         expected = family.predicted_fpr(num_keys, geometry)
         if family.cost is None or expected > fpr * _RATE_SLACK:
             return None
-        stored = family.payload_bytes(geometry) + family.overhead
-        bits = stored * 8 / max(1, num_keys)
+        bits = 8 * _stored_bytes(family, geometry) / max(1, num_keys)
         return Option(family.name, params, bits, expected, family.cost.probe_among(num_keys))
 
 
@@ -97,8 +98,20 @@ def option_of(policy: FilterPolicy, num_keys: int) -> Option | None:
     except ValueError:  # such as more keys than it takes
         return None
     expected = family.predicted_fpr(num_keys, size)
-    bits = 8 * (family.payload_bytes(size) + family.overhead) / max(1, num_keys)
+    bits = 8 * _stored_bytes(family, size) / max(1, num_keys)
     return Option(family.name, params, bits, expected, probe_ns_of(family.name))
+
+
+def _stored_bytes(family: Family, size: Any) -> int:
+    """What a filter takes in a table: in a block that describes itself, or its bytes alone."""
+    filter = family.payload_bytes(size) + family.overhead
+    return filter if family.table_key else filter + _bytes_around(family)
+
+
+@cache
+def _bytes_around(family: Family) -> int:
+    """What a block takes beside a filter: for a rate of usual length, so that each costs alike."""
+    return bytes_around(family.name, {family.rate_parameter: 0.001234})
 
 
 def probe_ns_of(policy: str) -> float:
