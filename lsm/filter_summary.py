@@ -19,6 +19,7 @@ class FilterSummary:
     """What is known of the filter of one table.
 
     ``placement`` is why a budget chose it, as its table's properties have it; empty where none did.
+    Of lately, ``missed`` lookups have come by the table whose key it has not, and ``found`` others.
     """
 
     file_number: int
@@ -33,6 +34,8 @@ class FilterSummary:
     state: str
     num_entries: int | None = None
     placement: dict[str, Any] = attrs.field(factory=dict, hash=False)
+    missed: int = 0
+    found: int = 0
 
     @classmethod
     def of(cls, state: State, placed: PlacedTable) -> FilterSummary:
@@ -56,4 +59,6 @@ class FilterSummary:
             state=info.state,
             num_entries=info.num_entries,
             placement=info.placement,
+            missed=placed.file.missed,
+            found=placed.file.found,
         )

@@ -163,7 +163,7 @@ def test_few_lookups_say_little() -> None:
     few = [attrs.evolve(shape, missed=SUPPOSED_LOOKUPS // 1000) for shape in shapes]
     few[3] = attrs.evolve(few[3], missed=SUPPOSED_LOOKUPS // 500)
     rates = [option.fpr for option in TreeLaw(TEN, few).options]
-    assert max(rates) <= 1.1 * min(rates)
+    assert max(rates) <= 1.15 * min(rates)
 
 
 @pytest.mark.parametrize("heat", [False, True])
@@ -200,7 +200,7 @@ def test_what_others_take_too_much_those_to_come_make_good(
     before, after = even.option(even.run(shapes[0])), law.option(law.run(shapes[0]))
     assert callable(compare)
     assert compare(after.bits_per_key, before.bits_per_key)
-    assert abs(after.bits_per_key - before.bits_per_key) < 2
+    assert abs(after.bits_per_key - before.bits_per_key) < 4  # a quarter, and a jump
     assert law.options[0].fpr == pytest.approx(even.options[0].fpr)
 
 
