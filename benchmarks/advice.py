@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from benchmarks.levels.budget import frontier, within
+from benchmarks.levels.budget import frontier, usual, within
 from benchmarks.peers import BY_NAME as PEERS
 from benchmarks.record import Record
 from benchmarks.rows import FAILED, Row, number
@@ -152,7 +152,7 @@ def configuration(record: Record) -> Advice | None:
 
 def saving(record: Record) -> Advice | None:
     """What that saves in time."""
-    times = Numbers(record.of("levels"), TIME, storage=FLASH)
+    times = Numbers(usual(record.of("levels")), TIME, storage=FLASH)
     without = times("absent key", "none")
     found = [
         row for subject in times.subjects("absent key") if (row := times("absent key", subject))

@@ -88,9 +88,9 @@ def unit(configuration: Configuration, settings: Settings) -> Unit:
     """The unit that measures a configuration."""
     lookups = settings.absent + settings.present + 2 * settings.repeats * settings.timed
     seconds = PER_KEY * settings.keys + PER_LOOKUP * lookups
-    row = Row(part=PART, group=READS, name="", subject=configuration.name)
+    row = Row(part=PART, group=READS, name="", subject=configuration.name, at=configuration.at)
     return Unit(row, partial(_measured, configuration), seconds)
 
 
 def _measured(configuration: Configuration, bench: Bench) -> Iterator[Row]:
-    yield from rows_of(bench.measured(configuration), bench.data)
+    yield from rows_of(bench.measured(configuration), bench.data_of(configuration.shape))

@@ -17,15 +17,14 @@ from benchmarks.filled_levels import STILL, fill
 from benchmarks.levels.configurations import Configuration
 from benchmarks.levels.data import BLOCK_BYTES, Data, Questions
 from benchmarks.levels.prediction import FILE_NAME, Prediction, predicted
-from benchmarks.levels.settings import Settings
+from benchmarks.levels.settings import USUAL, Settings, Shape
 from benchmarks.timing import interleaved, loop
 from lsm.options import GIB
 from policies import LevelPolicies
 
-# One table on each level, blocks of one size, and everything in memory that was read once.
+# Blocks of one size, and everything in memory that was read once.
 OPTIONS: Mapping[str, Any] = {
     **STILL,
-    "max_file_size": GIB,
     "block_size": BLOCK_BYTES,
     "compression": None,
     "lru_cache_size": 64 * GIB,
@@ -39,12 +38,15 @@ NO_FILTER = ("none", "declined")
 class Measured:
     """What became of a configuration.
 
-    ``filter_bytes`` are by level; ``blocks`` were read for all questions of a name, by level;
-    ``microseconds`` are per lookup, one number for each repeat.
+    ``filter_bytes`` are by level, and so are the policies that tables ``carried``; ``blocks`` were
+    read for all questions of a name, by level; ``microseconds`` are per lookup, one number for each
+    repeat.
     """
 
+    configuration: Configuration
     prediction: Prediction
     chosen: LevelPolicies
+    carried: Mapping[int, str]
     filter_bytes: Mapping[int, int]
     blocks: Mapping[str, Mapping[int, int]]
     microseconds: Mapping[str, Sequence[float]]
@@ -56,29 +58,42 @@ class Bench:
     def __init__(self, settings: Settings, directory: Path):
         self.settings = settings
         self.directory = directory
+        self._other: Data | None = None
 
     @cached_property
     def data(self) -> Data:
-        """What lies on the levels of every configuration."""
+        """What lies on the levels of most configurations."""
         return Data(self.settings)
+
+    def data_of(self, shape: Shape) -> Data:
+        """What lies on levels of a shape; made anew where the last one was another."""
+        if shape == USUAL:
+            return self.data
+        if self._other is None or self._other.shape != shape:
+            self._other = Data(self.settings, shape)
+        return self._other
 
     def measured(self, configuration: Configuration) -> Measured:
         """Predict, write that down, and only then fill a database and look keys up.
 
         WrongAnswersError if a value is lost or wrong; UnavailableError if a filter cannot be made.
         """
-        data = self.data
+        data = self.data_of(configuration.shape)
         questions = list(data.questions.values())
         chosen = configuration.choose(data.counts)
-        prediction = predicted(configuration.name, chosen, data.counts)
+        prediction = predicted(configuration, chosen, data.counts)
         prediction.write(self.directory / FILE_NAME, questions)
         path = self.directory / "database"
         try:
-            with lsm.DB(path, create_if_missing=True, filter_policy=chosen, **OPTIONS) as db:
+            with opened(path, chosen, configuration.table_bytes) as db:
                 fill(db, data.runs)
+                if configuration.is_refiltered:
+                    db.refilter()
                 return Measured(
+                    configuration=configuration,
                     prediction=prediction,
                     chosen=chosen,
+                    carried=carried(db),
                     filter_bytes=filter_bytes(db),
                     blocks={each.name: blocks_read(db, each) for each in questions},
                     microseconds=self._times(db, questions),
@@ -95,6 +110,30 @@ class Bench:
             each.name: [nanoseconds / 1000 for nanoseconds in repeats]
             for each, repeats in zip(questions, taken, strict=True)
         }
+
+
+def opened(path: Path, chosen: LevelPolicies, table_bytes: int = GIB) -> lsm.DB:
+    """A new database for levels that are filled with tables of this size."""
+    return lsm.DB(
+        path, create_if_missing=True, filter_policy=chosen, max_file_size=table_bytes, **OPTIONS
+    )
+
+
+def carried(db: lsm.DB) -> dict[int, str]:
+    """The policies that the tables of each level were given; of one table, its parameters too."""
+    found = {}
+    for level in db.filters():
+        names = Counter(table.policy for table in level.tables)
+        told = [f"{count} {name}" for name, count in sorted(names.items())]
+        if len(level.tables) == 1:
+            (table,) = level.tables
+            told = [_said(table.policy, table.params)]
+        found[level.level] = ", ".join(told)
+    return found
+
+
+def _said(policy: str, params: Mapping[str, Any]) -> str:
+    return " ".join([policy, *(f"{name}={value:.4g}" for name, value in params.items())])
 
 
 def filter_bytes(db: lsm.DB) -> dict[int, int]:

@@ -10,7 +10,9 @@ from benchmarks.rows import FAILED, Row
 
 PART = "levels"
 MEMORY, READS = "Filter memory", "Blocks read per lookup"
+TIME = "Time per lookup"
 BYTES, BITS, ABSENT = "bytes", "bits per key", "absent key"
+FLOOR = "times the floor"
 ALL = "all"
 
 
@@ -44,13 +46,31 @@ class Choice:
         return self.reads.interval[1] if self.reads.interval else self.blocks
 
 
+def usual(rows: Iterable[Row]) -> list[Row]:
+    """Of the rows of this part those on filled levels of the usual shape."""
+    return [
+        row
+        for row in rows
+        if row.part == PART and row.group in (MEMORY, READS, TIME) and "growth" not in row.at
+    ]
+
+
+def steep(rows: Iterable[Row]) -> list[Row]:
+    """Those on levels that grow by more, without saying so."""
+    return [
+        attrs.evolve(row, at={name: at for name, at in row.at.items() if name != "growth"})
+        for row in rows
+        if row.part == PART and "growth" in row.at
+    ]
+
+
 def choices(rows: Iterable[Row]) -> list[Choice]:
     """The configurations of which memory and reads were measured, in the order of the rows."""
     found: dict[str, dict[str, Row]] = {}
-    for row in rows:
+    for row in usual(rows):
         wanted = (row.group, row.name) in ((MEMORY, BYTES), (MEMORY, BITS), (READS, ABSENT))
         usable = row.value is not None and row.verdict != FAILED
-        if row.part == PART and wanted and usable and row.at.get("level") == ALL:
+        if wanted and usable and row.at.get("level") == ALL:
             found.setdefault(row.subject, {})[row.name] = row
     return [
         Choice(subject, of[BYTES], of[BITS], of[ABSENT])

@@ -11,11 +11,12 @@ import attrs
 
 import policies
 from benchmarks.errors import UnavailableError
-from benchmarks.levels.settings import Settings
+from benchmarks.levels.settings import STEEP, USUAL, Settings, Shape
 from filters import sizing
 from filters.errors import FilterError
 from filters.families import FAMILIES
 from filters.family import Family
+from lsm.options import GIB, MIB
 from lsm.options import LEVELS as ALL_LEVELS
 from policies import FilterPolicy, LevelPolicies
 from policies.builtin import BUILTIN
@@ -28,24 +29,40 @@ EXAMPLE = "examples/lsm.toml"
 FEW = ("blocked", "classic", "cuckoo", "binary-fuse")
 ROOT = Path(__file__).parents[2]
 
+BUDGET = "10 bits/key"
+WHOLE, USUAL_TABLES = GIB, 2 * MIB
+"""Tables that take a level whole, and those that a store has by default."""
+
 Counts = Mapping[int, int]
 """How many keys each level has."""
 
 
 @attrs.frozen
 class Configuration:
-    """A name and, for levels with so many keys, a policy each. ``is_few``: in a quick run, too."""
+    """A name and, for levels with so many keys, a policy each. ``is_few``: in a quick run, too.
+
+    Where it ``is_refiltered``, lookups come once the levels were filled and refiltered.
+    """
 
     name: str
     choose: Callable[[Counts], LevelPolicies] = attrs.field(repr=False)
     is_few: bool = False
+    shape: Shape = USUAL
+    table_bytes: int = WHOLE
+    is_refiltered: bool = False
+
+    @property
+    def at(self) -> dict[str, int]:
+        """What tells its rows from those of another shape."""
+        return {} if self.shape == USUAL else {"growth": self.shape.growth}
 
 
 def all_configurations(settings: Settings) -> list[Configuration]:
     """Ours, installed plug-ins at their defaults, and the user's own."""
     ours = [each for each in _ours() if each.is_few or not settings.few]
     own = [Configuration(file, partial(_load, Path(file))) for file in settings.files]
-    return [*ours, *_plug_ins(), *own]
+    steep = [each for each in _steep() if each.is_few or not settings.few]
+    return [*ours, *_plug_ins(), *own, *steep]
 
 
 def described(chosen: LevelPolicies, counts: Counts) -> str:
@@ -88,8 +105,36 @@ def _ours() -> list[Configuration]:
         _levels("mixed", {1: blocked[14], 4: fuse_8}, few=True),
         _levels("hits-only", {1: blocked[10]}, few=True, hits_only=True),
         _levels("none above", {1: policies.create("none"), 4: blocked[10]}),
+        *_budgets(),
         Configuration(EXAMPLE, partial(_load, ROOT / EXAMPLE)),
     ]
+
+
+def _steep() -> list[Configuration]:
+    """What is compared on levels that grow by more."""
+    blocked = policies.create("blocked", bits_per_key=10)
+    return [
+        attrs.evolve(each, shape=STEEP)
+        for each in (
+            _levels("blocked 10", {1: blocked}),
+            _more_above("classic", 10),
+            _more_above("bumped-ribbon", 10),
+            *_budgets(),
+        )
+    ]
+
+
+def _budgets() -> list[Configuration]:
+    """A budget and nothing else: as levels are filled, and refiltered."""
+    selected = LevelPolicies.by_budget(BUDGET, ALL_LEVELS)
+    filled = Configuration(f"budget {BUDGET}", lambda counts: selected)
+    refiltered = attrs.evolve(
+        filled, name=f"{filled.name}, refiltered", is_few=True, is_refiltered=True
+    )
+    smaller = attrs.evolve(
+        refiltered, name=f"{refiltered.name}, 2 MiB tables", table_bytes=USUAL_TABLES, is_few=False
+    )
+    return [filled, refiltered, smaller]
 
 
 def _at_default(family: Family) -> Configuration:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from benchmarks.filled_levels import Pair, dealt
-from benchmarks.levels.settings import GROWTH, LEVELS, Settings
+from benchmarks.levels.settings import USUAL, Settings, Shape
 
 KEY_BYTES = 16
 COPIES = 6
@@ -17,7 +17,8 @@ BLOCK_BYTES = 4096
 
 # Of an entry's bytes in a block: its version, three lengths, and what keys in order share.
 _OVERHEAD = 8 + 3 - 2
-KEYS_PER_BLOCK = round(BLOCK_BYTES / (KEY_BYTES * (1 + COPIES) + _OVERHEAD))
+ENTRY_BYTES = KEY_BYTES * (1 + COPIES) + _OVERHEAD
+KEYS_PER_BLOCK = round(BLOCK_BYTES / ENTRY_BYTES)
 """About how many entries a data block has: what a filter for one block is built of."""
 
 ABSENT, PRESENT = "absent key", "present key"
@@ -42,19 +43,20 @@ class Questions:
 
 
 class Data:
-    """Random keys of 16 bytes on five levels, each with four times as many as the one above.
+    """Random keys of 16 bytes on the levels of a shape, the same for the same settings.
 
     Every run begins and ends with keys of its own at the ends of the range, so that no lookup is
     spared a level because its key lies outside of the run's bounds. No key is on two levels.
     """
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: Settings, shape: Shape = USUAL):
         rng = random.Random(settings.seed)
-        levels = range(1, LEVELS + 1)
-        inner = distinct(settings.keys - 2 * LEVELS, rng)
+        self.shape = shape
+        levels = range(1, shape.levels + 1)
+        inner = [pair(key) for key in distinct(settings.keys - 2 * shape.levels, rng)]
         self.runs: dict[int, Sequence[Pair]] = {
             level: [*pairs, *map(pair, ends(level))]
-            for level, pairs in dealt([pair(key) for key in inner], LEVELS, GROWTH).items()
+            for level, pairs in dealt(inner, shape.levels, shape.growth).items()
         }
         self.counts = {level: len(self.runs[level]) for level in levels}
         """How many keys each level has."""

@@ -9,19 +9,24 @@ from typing import Any
 import attrs
 
 from benchmarks.levels.bench import Measured
-from benchmarks.levels.budget import ALL, BITS, BYTES, MEMORY, PART, READS
+from benchmarks.levels.budget import ALL, BITS, BYTES, FLOOR, MEMORY, PART, READS, TIME
 from benchmarks.levels.configurations import described, policy_text
-from benchmarks.levels.data import Data, Questions
+from benchmarks.levels.data import ABSENT, Data, Questions
 from benchmarks.levels.prediction import Rate
-from benchmarks.rows import AS_EXPECTED, UNEXPECTED, Row
+from benchmarks.levels.settings import STEEP, USUAL
+from benchmarks.rows import AS_EXPECTED, UNEXPECTED, Row, Target, judged
 from benchmarks.statistics import MARKED, wilson
+from policies import placement
 
-TIME = "Time per lookup"
 STORAGES = {"memory": 0.0, "flash, 100 us a block": 100.0, "disk, 10 ms a block": 10_000.0}
 """Microseconds for a block, by the storage it is read from."""
 
 # A prediction that is as close as this has done its work: it chose the right configuration.
 CLOSE = 0.15
+
+# How near to the floor a budget is to come, where so many lookups were counted.
+NEAR_THE_FLOOR = {USUAL: 1.10, STEEP: 1.15}
+ENOUGH_LOOKUPS = 1_000_000
 
 # What cannot be by chance at all, in standard errors.
 FARTHEST = 1000.0
@@ -74,14 +79,21 @@ def rows_of(measured: Measured, data: Data) -> Iterator[Row]:
     yield from _memory(measured, data.counts)
     for questions in data.questions.values():
         yield from _reads(measured, questions)
+    yield _beside_the_floor(measured, data)
     for questions in data.questions.values():
         yield from _times(measured, questions)
 
 
 def _memory(measured: Measured, counts: Mapping[int, int]) -> Iterator[Row]:
     sizes, chosen = measured.filter_bytes, measured.chosen
-    told = [(str(at), sizes[at], counts[at], policy_text(chosen, at)) for at in counts]
-    told.append((ALL, sum(sizes.values()), sum(counts.values()), described(chosen, counts)))
+    carried = measured.carried
+    if chosen.rule is None:
+        carried = {at: policy_text(chosen, at) for at in counts}
+        whole = described(chosen, counts)
+    else:
+        whole = "; ".join(f"{at} {carried[at]}" for at in counts)
+    told = [(str(at), sizes[at], counts[at], carried[at]) for at in counts]
+    told.append((ALL, sum(sizes.values()), sum(counts.values()), whole))
     for level, size, keys, note in told:
         row = attrs.evolve(_row(measured, MEMORY, level=level), note=note)
         yield attrs.evolve(row, name=BYTES, unit="bytes", value=size)
@@ -116,6 +128,23 @@ def _reads(measured: Measured, questions: Questions) -> Iterator[Row]:
         sum(each.variance for each in known),
     )
     yield _beside(row, prediction.all_reads(questions), total)
+
+
+def _beside_the_floor(measured: Measured, data: Data) -> Row:
+    """How many times the fewest reads that any filters allow, in the budget or what is taken."""
+    counts, rule = data.counts, measured.chosen.rule
+    taken = 8 * sum(measured.filter_bytes.values())
+    bits = rule.budget.bits(sum(counts.values())) if rule else taken
+    lookups = len(data.questions[ABSENT].keys)
+    reads = sum(measured.blocks[ABSENT].values()) / lookups
+    floor = placement.floor(counts.values(), bits)
+    row = attrs.evolve(_row(measured, READS, level=ALL), name=FLOOR, unit="x", value=reads / floor)
+    if rule and measured.configuration.is_refiltered and lookups >= ENOUGH_LOOKUPS:
+        limit = NEAR_THE_FLOOR[data.shape]
+        row = attrs.evolve(
+            row, target=Target(limit, f"at most {limit:g} x the floor {floor:.5f}", absolute=True)
+        )
+    return judged(attrs.evolve(row, note=f"the floor is {floor:.6g} blocks"))
 
 
 def _surplus(counted: int, misses: int, rate: Rate | None) -> Surplus | None:
@@ -171,4 +200,6 @@ def _times(measured: Measured, questions: Questions) -> Iterator[Row]:
 
 
 def _row(measured: Measured, group: str, **at: Any) -> Row:
-    return Row(part=PART, group=group, name="", subject=measured.prediction.subject, at=at)
+    configuration = measured.configuration
+    at = {**at, **configuration.at}
+    return Row(part=PART, group=group, name="", subject=configuration.name, at=at)

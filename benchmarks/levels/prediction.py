@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from benchmarks.levels import by_budget
+from benchmarks.levels.configurations import Configuration
 from benchmarks.levels.data import KEYS_PER_BLOCK, Questions
 from benchmarks.levels.scatter import scatter
 from filters import sizing
@@ -70,8 +72,19 @@ class Prediction:
             file.write(json.dumps(told) + "\n")
 
 
-def predicted(subject: str, chosen: LevelPolicies, counts: Mapping[int, int]) -> Prediction:
+def predicted(
+    configuration: Configuration, chosen: LevelPolicies, counts: Mapping[int, int]
+) -> Prediction:
     """The prediction for levels that will have so many keys each."""
+    subject = configuration.name
+    if chosen.rule is not None:
+        expected = by_budget.expected(
+            chosen.rule,
+            counts,
+            configuration.table_bytes,
+            is_refiltered=configuration.is_refiltered,
+        )
+        return Prediction(subject, {at: Rate(e.fpr, e.scatter) for at, e in expected.items()})
     rates = {level: rate_of(chosen, level, count) for level, count in counts.items()}
     if chosen.optimize_filters_for_hits:
         rates[max(counts)] = Rate(1.0)

@@ -13,6 +13,21 @@ from lsm.options import LEVELS as MOST_LEVELS
 
 LEVELS = 5
 GROWTH = 4
+
+
+@attrs.frozen
+class Shape:
+    """So many levels from 1 on, each with ``growth`` times as many keys as the one above."""
+
+    levels: int
+    growth: int
+
+
+USUAL = Shape(LEVELS, GROWTH)
+# With growth by ten a fifth level on top would have a handful of keys in a quick run.
+STEEP = Shape(4, 10)
+SHAPES = (USUAL, STEEP)
+
 FEWEST_KEYS, MOST_KEYS = 10_000, 10_000_000
 
 
@@ -37,7 +52,7 @@ class Settings:
 OF_SIZE = {
     Size.QUICK: Settings(keys=30_000, absent=50_000, present=20_000, timed=2_000, few=True),
     Size.DEFAULT: Settings(),
-    Size.FULL: Settings(keys=2_000_000, absent=400_000, present=100_000, timed=10_000),
+    Size.FULL: Settings(keys=2_000_000, absent=1_000_000, present=100_000, timed=10_000),
 }
 
 

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.levels.budget import ALL, BITS, BYTES, MEMORY, READS, frontier
+from benchmarks.levels.budget import (
+    ALL,
+    BITS,
+    BYTES,
+    FLOOR,
+    MEMORY,
+    READS,
+    TIME,
+    frontier,
+    steep,
+    usual,
+)
 from benchmarks.levels.data import ABSENT, PRESENT
-from benchmarks.levels.outcome import STORAGES, TIME
+from benchmarks.levels.outcome import STORAGES
+from benchmarks.levels.settings import STEEP, USUAL
 from benchmarks.rows import UNEXPECTED, Row, number
 from benchmarks.text import aligned, markdown
 
@@ -32,6 +44,11 @@ class Table:
         ]
         self.missing = [row for row in rows if row.value is None]
 
+    @property
+    def has_floor(self) -> bool:
+        """Whether reads were set beside the fewest possible; older records have none of that."""
+        return any(row.name == FLOOR for row in self.rows)
+
     def row(self, group: str, name: str, subject: str, at: str = ALL) -> Row | None:
         """A row, or None."""
         return self._rows.get((group, name, subject, at))
@@ -51,27 +68,43 @@ class Table:
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
     """Everything: configurations, levels, what to use for a memory, and what was not measured."""
-    table = Table(rows)
+    table, other = Table(usual(rows)), Table(steep(rows))
     if table.subjects:
         yield from _configurations(table)
         yield from _levels(table)
         yield from _budgets(rows)
-    yield from (f"  {row.subject}: {row.verdict}: {row.reason}" for row in table.missing)
+    if other.subjects:
+        yield from _figures(other, STEEP.growth)
+    for row in (*table.missing, *other.missing):
+        yield f"  {row.subject}: {row.verdict}: {row.reason}"
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
     """A line for each configuration, and what to use for a memory."""
-    table = Table(rows)
+    table, other = Table(usual(rows)), Table(steep(rows))
     if table.subjects:
         yield from _figures(table)
         yield from _budgets(rows)
+    if other.subjects:
+        yield from _figures(other, STEEP.growth)
 
 
 def documented(rows: Sequence[Row]) -> Iterator[str]:
     """A line for each configuration, as ``docs/benchmarks.md`` has it."""
+    yield from _documented(Table(usual(rows)))
+
+
+def documented_steep(rows: Sequence[Row]) -> Iterator[str]:
+    """The same of levels that grow by more."""
+    yield from _documented(Table(steep(rows)))
+
+
+def _documented(table: Table) -> Iterator[str]:
     heads = ["", "bytes", "bits/key", "predicted", "absent", "present"]
     heads += [f"us, {storage.split(',')[0]}" for storage in STORAGES]
-    yield from markdown([heads, *_numbers(Table(rows))])
+    if table.has_floor:
+        heads += [FLOOR]
+    yield from markdown([heads, *_numbers(table)])
 
 
 def _configurations(table: Table) -> Iterator[str]:
@@ -83,12 +116,25 @@ def _configurations(table: Table) -> Iterator[str]:
         yield f"  {subject[:LABEL]:<{LABEL}} {row.note if row else ''}".rstrip()
 
 
-def _figures(table: Table) -> Iterator[str]:
+def _figures(table: Table, growth: int = USUAL.growth) -> Iterator[str]:
+    floor = ["floor"] if table.has_floor else []
     times = [f"us {storage.split(',')[0]}" for storage in STORAGES]
     yield ""
-    yield "Which filter on which level: memory of all filters, blocks read per lookup, and its time"
+    yield (
+        f"Which filter on which level, each with {growth} x the keys of the one above: memory of "
+        "all filters, blocks read per lookup, and its time"
+    )
     lines = [
-        ["", "", "", "absent,", "absent,", "present,", *("absent," for _ in STORAGES)],
+        [
+            "",
+            "",
+            "",
+            "absent,",
+            "absent,",
+            "present,",
+            *("absent," for _ in STORAGES),
+            *("" for _ in floor),
+        ],
         [
             "",
             "bytes",
@@ -97,6 +143,7 @@ def _figures(table: Table) -> Iterator[str]:
             "blocks",
             "blocks",
             *times,
+            *(f"x {word}" for word in floor),
         ],
     ]
     yield from aligned([*lines, *_numbers(table)])
@@ -116,6 +163,7 @@ def _numbers(table: Table) -> Iterator[list[str]]:
             table.cell(READS, ABSENT, subject),
             table.cell(READS, PRESENT, subject),
             *(table.cell(TIME, ABSENT, subject, storage) for storage in STORAGES),
+            *([table.cell(READS, FLOOR, subject)] if table.has_floor else []),
         ]
 
 

@@ -22,7 +22,7 @@ import lsm
 import policies
 from benchmarks.filled_levels import fill
 from benchmarks.levels import LevelsPart, budget, configurations, outcome, table, unit
-from benchmarks.levels.bench import OPTIONS, Bench
+from benchmarks.levels.bench import Bench, opened
 from benchmarks.levels.budget import ALL, BITS, BYTES, MEMORY, READS, frontier, within
 from benchmarks.levels.configurations import Configuration, all_configurations, described
 from benchmarks.levels.data import ABSENT, KEYS_PER_BLOCK, PRESENT, Asked, Data, Questions
@@ -191,7 +191,8 @@ def test_a_prediction_is_of_planned_numbers_and_the_configuration() -> None:
     document: dict[str, Any] = {
         "filters": {"policy": "cuckoo", "level": {str(at): levels[at] for at in levels}}
     }
-    rates = predicted("mine", LevelPolicies.from_config(document), counts).rates
+    mine = Configuration("mine", LevelPolicies.from_config)
+    rates = predicted(mine, LevelPolicies.from_config(document), counts).rates
     assert rates[2] == Rate(1.0)
     assert rates[3] == Rate(sizing.fpr("cuckoo", n=100_000, fingerprint_bits=12))
     block = rates[1]
@@ -199,7 +200,7 @@ def test_a_prediction_is_of_planned_numbers_and_the_configuration() -> None:
     assert block.fpr == sizing.fpr("leveldb", n=KEYS_PER_BLOCK, bits_per_key=10)
     assert 0 < block.scatter < scatter("leveldb", KEYS_PER_BLOCK, bits_per_key=10) / 40
     document["filters"]["optimize_filters_for_hits"] = True
-    rates = predicted("mine", LevelPolicies.from_config(document), counts).rates
+    rates = predicted(mine, LevelPolicies.from_config(document), counts).rates
     assert rates[3] == Rate(1.0)
 
 
@@ -219,7 +220,7 @@ def test_the_prediction_is_written_before_a_key_is_looked_up(
     assert "no lookups today" in row.reason
     (written,) = map(json.loads, seen[0].splitlines())
     questions = bench.data.questions
-    prediction = predicted("blocked 10", configuration.choose({}), bench.data.counts)
+    prediction = predicted(configuration, configuration.choose({}), bench.data.counts)
     assert written["subject"] == "blocked 10"
     for name in (ABSENT, PRESENT):
         reads = written["blocks read per lookup"][name]
@@ -252,7 +253,7 @@ def test_rows_expect_what_was_written(bench: Bench) -> None:
 def test_a_data_block_has_as_many_entries_as_predictions_think(
     bench: Bench, tmp_path: Path
 ) -> None:
-    with lsm.DB(tmp_path / "db", create_if_missing=True, **OPTIONS) as db:
+    with opened(tmp_path / "db", named("none").choose({})) as db:
         fill(db, bench.data.runs)
         assert db.get(bench.data.runs[5][0][0])
         view: Any = db._store.view
@@ -372,7 +373,7 @@ def test_every_level_carries_one_table_with_its_own_filter(
 ) -> None:
     data = bench.data
     chosen = named(name).choose(data.counts)
-    with lsm.DB(tmp_path / "db", create_if_missing=True, filter_policy=chosen, **OPTIONS) as db:
+    with opened(tmp_path / "db", chosen) as db:
         fill(db, data.runs)
         for level in db.filters():
             assert not level.drifted

@@ -36,7 +36,8 @@ class Configuration:
 
 def configurations(record: Record) -> list[Configuration]:
     """All that were counted, the fewest reads first."""
-    rows = [row for row in record.of("levels") if row.value is not None and row.verdict != FAILED]
+    usual = budget.usual(record.of("levels"))
+    rows = [row for row in usual if row.value is not None and row.verdict != FAILED]
     found = list(_found(rows))
     return sorted(found, key=lambda each: (each.blocks, each.size or 0.0, each.name))
 
