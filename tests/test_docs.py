@@ -62,11 +62,15 @@ def test_the_first_program_has_about_ten_lines() -> None:
 
 
 def test_the_configuration_loads(tmp_path: Path) -> None:
-    [text] = blocks("README.md", "toml")
+    [text, budget] = blocks("README.md", "toml")
     path = tmp_path / "lsm.toml"
     path.write_text(text)
     names = [policy.name for policy in policies.load(path)]
     assert names == ["rocksdb"] * 2 + ["blocked"] * 2 + ["binary-fuse"] * 3
+    path.write_text(budget)
+    rule = policies.load(path).rule
+    assert rule is not None
+    assert str(rule.budget) == "10 bits/key"
 
 
 @pytest.mark.filterwarnings("ignore:a blocked filter at")
