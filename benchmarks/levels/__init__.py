@@ -39,11 +39,12 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
+from benchmarks.levels import live_table, table
 from benchmarks.levels import settings as given
-from benchmarks.levels import table
 from benchmarks.levels.bench import Bench
-from benchmarks.levels.budget import PART, READS
+from benchmarks.levels.budget import LIVE, PART, READS
 from benchmarks.levels.configurations import Configuration, all_configurations
+from benchmarks.levels.live import LIVE_SHAPES, LiveShape
 from benchmarks.levels.outcome import rows_of
 from benchmarks.levels.settings import Settings
 from benchmarks.parts import Part, Size, Unit
@@ -51,6 +52,8 @@ from benchmarks.rows import Row
 
 # What a configuration takes: to write a key, to look one up, and to time it once.
 PER_KEY, PER_LOOKUP = 3e-6, 4.5e-6
+# What all filters of a live store take together.
+PER_LIVE_KEY, PER_LIVE_LOOKUP = 12e-6, 30e-6
 
 
 class LevelsPart(Part):
@@ -68,8 +71,9 @@ class LevelsPart(Part):
         return given.settings_of(size, options)
 
     def units(self, settings: Settings) -> list[Unit]:
-        """A unit for each configuration."""
-        return [unit(each, settings) for each in all_configurations(settings)]
+        """A unit for each configuration of filled levels, and for each shape of a live store."""
+        filled = [unit(each, settings) for each in all_configurations(settings)]
+        return [*filled, *(live_unit(each, settings) for each in LIVE_SHAPES)]
 
     def bench(self, settings: Settings, directory: Path) -> AbstractContextManager[Bench]:
         """The data, made when it is asked for, and a place for databases."""
@@ -78,10 +82,12 @@ class LevelsPart(Part):
     def text(self, rows: Sequence[Row]) -> Iterator[str]:
         """Configurations, levels, and what to use for a memory."""
         yield from table.lines(rows)
+        yield from live_table.lines(rows)
 
     def summary(self, rows: Sequence[Row]) -> Iterator[str]:
         """A line for each configuration."""
         yield from table.summary(rows)
+        yield from live_table.lines(rows)
 
 
 def unit(configuration: Configuration, settings: Settings) -> Unit:
@@ -90,6 +96,17 @@ def unit(configuration: Configuration, settings: Settings) -> Unit:
     seconds = PER_KEY * settings.keys + PER_LOOKUP * lookups
     row = Row(part=PART, group=READS, name="", subject=configuration.name, at=configuration.at)
     return Unit(row, partial(_measured, configuration), seconds)
+
+
+def live_unit(shape: LiveShape, settings: Settings) -> Unit:
+    """The unit that measures all filters on one live store."""
+    seconds = PER_LIVE_KEY * settings.live_keys + PER_LIVE_LOOKUP * settings.live_absent
+    row = Row(part=PART, group=LIVE, name="", subject=shape.name)
+    return Unit(row, partial(_live, shape), seconds)
+
+
+def _live(shape: LiveShape, bench: Bench) -> Iterator[Row]:
+    yield from bench.live.measured(shape)
 
 
 def _measured(configuration: Configuration, bench: Bench) -> Iterator[Row]:

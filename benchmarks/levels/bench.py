@@ -16,6 +16,7 @@ from benchmarks.errors import UnavailableError, WrongAnswersError
 from benchmarks.filled_levels import STILL, fill
 from benchmarks.levels.configurations import Configuration
 from benchmarks.levels.data import BLOCK_BYTES, Data, Questions
+from benchmarks.levels.live_rows import LiveBench
 from benchmarks.levels.prediction import FILE_NAME, Prediction, predicted
 from benchmarks.levels.settings import USUAL, Settings, Shape
 from benchmarks.timing import interleaved, loop
@@ -58,6 +59,7 @@ class Bench:
     def __init__(self, settings: Settings, directory: Path):
         self.settings = settings
         self.directory = directory
+        self.live = LiveBench(settings, directory)
         self._other: Data | None = None
 
     @cached_property

@@ -11,8 +11,9 @@ from benchmarks.rows import FAILED, Row
 PART = "levels"
 MEMORY, READS = "Filter memory", "Blocks read per lookup"
 TIME = "Time per lookup"
+LIVE = "Live store"
 BYTES, BITS, ABSENT = "bytes", "bits per key", "absent key"
-FLOOR = "times the floor"
+FLOOR, OVER = "times the floor", "times the budget"
 ALL = "all"
 
 

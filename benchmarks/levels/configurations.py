@@ -91,20 +91,20 @@ def _ours() -> list[Configuration]:
     blocked = {bits: policies.create("blocked", bits_per_key=bits) for bits in (6, 10, 14)}
     classic = {bits: policies.create("classic", bits_per_key=bits) for bits in (6, 14)}
     return [
-        _levels("none", {1: policies.create("none")}, few=True),
+        by_level("none", {1: policies.create("none")}, few=True),
         *(_at_default(family) for family in FAMILIES.values() if family.policy),
-        *(_levels(f"blocked {bits}", {1: blocked[bits]}) for bits in (6, 14)),
-        *(_levels(f"classic {bits}", {1: classic[bits]}) for bits in (6, 14)),
-        _levels("binary-fuse 16", {1: fuse_16}),
+        *(by_level(f"blocked {bits}", {1: blocked[bits]}) for bits in (6, 14)),
+        *(by_level(f"classic {bits}", {1: classic[bits]}) for bits in (6, 14)),
+        by_level("binary-fuse 16", {1: fuse_16}),
         _more_above("classic", 6),
         _more_above("classic", 10, few=True),
         _more_above("blocked", 10),
         _more_above("bumped-ribbon", 6),
         _more_above("bumped-ribbon", 10),
-        _levels("more above: binary-fuse", {1: fuse_16, 4: fuse_8}),
-        _levels("mixed", {1: blocked[14], 4: fuse_8}, few=True),
-        _levels("hits-only", {1: blocked[10]}, few=True, hits_only=True),
-        _levels("none above", {1: policies.create("none"), 4: blocked[10]}),
+        by_level("more above: binary-fuse", {1: fuse_16, 4: fuse_8}),
+        by_level("mixed", {1: blocked[14], 4: fuse_8}, few=True),
+        by_level("hits-only", {1: blocked[10]}, few=True, hits_only=True),
+        by_level("none above", {1: policies.create("none"), 4: blocked[10]}),
         *_budgets(),
         Configuration(EXAMPLE, partial(_load, ROOT / EXAMPLE)),
     ]
@@ -116,7 +116,7 @@ def _steep() -> list[Configuration]:
     return [
         attrs.evolve(each, shape=STEEP)
         for each in (
-            _levels("blocked 10", {1: blocked}),
+            by_level("blocked 10", {1: blocked}),
             _more_above("classic", 10),
             _more_above("bumped-ribbon", 10),
             *_budgets(),
@@ -143,10 +143,10 @@ def _at_default(family: Family) -> Configuration:
     rate = default.name == family.rate_parameter
     size = f"{100 * default.value:g} %" if rate else f"{default.value:g}"
     chosen = {1: policies.create(family.name)}
-    return _levels(f"{family.name} {size}", chosen, few=family.name in FEW)
+    return by_level(f"{family.name} {size}", chosen, few=family.name in FEW)
 
 
-def _levels(
+def by_level(
     name: str, chosen: Mapping[int, FilterPolicy], *, few: bool = False, hits_only: bool = False
 ) -> Configuration:
     """From each of these levels down to the next, the policy that stands there."""
@@ -173,7 +173,7 @@ def _proportional(name: str, family: str, bits: int, counts: Counts) -> LevelPol
     runs = [Run(count) for count in counts.values()]
     placed = place(runs, budget, models=models_of([family]))
     made = [policies.create(each.policy, **each.params) for each in placed.options]
-    return _levels(name, dict(zip(counts, made, strict=True))).choose(counts)
+    return by_level(name, dict(zip(counts, made, strict=True))).choose(counts)
 
 
 def _plug_ins() -> list[Configuration]:

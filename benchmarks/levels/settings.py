@@ -28,6 +28,9 @@ USUAL = Shape(LEVELS, GROWTH)
 STEEP = Shape(4, 10)
 SHAPES = (USUAL, STEEP)
 
+ENOUGH_LOOKUPS = 1_000_000
+"""From so many lookups on, rates are counted well enough to be held to a bound."""
+
 FEWEST_KEYS, MOST_KEYS = 10_000, 10_000_000
 
 
@@ -35,7 +38,8 @@ FEWEST_KEYS, MOST_KEYS = 10_000, 10_000_000
 class Settings:
     """``keys`` on all levels together; ``absent`` and ``present`` are how many keys are looked up.
 
-    ``timed`` is how many of each are looked up in a repeat. ``files`` are the user's own
+    ``timed`` is how many of each are looked up in a repeat. Live stores are loaded with
+    ``live_keys``, and ``live_absent`` keys are looked up in them. ``files`` are the user's own
     configurations. Where ``few`` is set, of the others only those that differ most take part.
     """
 
@@ -43,6 +47,8 @@ class Settings:
     absent: int = 200_000
     present: int = 50_000
     timed: int = 10_000
+    live_keys: int = 1_000_000
+    live_absent: int = 200_000
     repeats: int = 5
     few: bool = False
     files: tuple[str, ...] = ()
@@ -50,9 +56,23 @@ class Settings:
 
 
 OF_SIZE = {
-    Size.QUICK: Settings(keys=30_000, absent=50_000, present=20_000, timed=2_000, few=True),
+    Size.QUICK: Settings(
+        keys=30_000,
+        absent=50_000,
+        present=20_000,
+        timed=2_000,
+        live_keys=30_000,
+        live_absent=10_000,
+        few=True,
+    ),
     Size.DEFAULT: Settings(),
-    Size.FULL: Settings(keys=2_000_000, absent=1_000_000, present=100_000, timed=10_000),
+    Size.FULL: Settings(
+        keys=2_000_000,
+        absent=1_000_000,
+        present=100_000,
+        live_keys=5_000_000,
+        live_absent=1_000_000,
+    ),
 }
 
 

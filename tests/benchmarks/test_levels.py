@@ -26,10 +26,10 @@ from benchmarks.levels.bench import Bench, opened
 from benchmarks.levels.budget import ALL, BITS, BYTES, MEMORY, READS, frontier, within
 from benchmarks.levels.configurations import Configuration, all_configurations, described
 from benchmarks.levels.data import ABSENT, KEYS_PER_BLOCK, PRESENT, Asked, Data, Questions
-from benchmarks.levels.outcome import Surplus
 from benchmarks.levels.prediction import FILE_NAME, Prediction, Rate, predicted
 from benchmarks.levels.scatter import scatter
 from benchmarks.levels.settings import GROWTH, LEVELS, OF_SIZE, Settings
+from benchmarks.levels.surplus import Surplus
 from benchmarks.parts import Size, Unit
 from benchmarks.rows import AS_EXPECTED, FAILED, INFORMATION, NOT_MEASURED, UNEXPECTED, Row
 from benchmarks.statistics import wilson
@@ -104,7 +104,12 @@ def named(name: str, settings: Settings = TINY) -> Configuration:
 
 
 def units_by_name(settings: Settings = TINY) -> dict[str, Unit]:
-    return {each.row.subject: each for each in PART.units(settings)}
+    """Those of filled levels of the usual shape."""
+    return {
+        each.row.subject: each
+        for each in PART.units(settings)
+        if each.row.group == READS and not each.row.at
+    }
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -654,7 +659,7 @@ def test_units_are_told_apart_and_cost_nothing_to_list() -> None:
     assert len(set(keys)) == len(keys)
     for policy in BUILTIN:
         assert any(f"/{policy.name} " in f"{key} " for key in keys), policy.name
-    assert all(each.seconds < 30 for size in Size for each in PART.units(OF_SIZE[size]))
+    assert all(each.seconds < 30 for size in Size for each in units_by_name(OF_SIZE[size]).values())
 
 
 def test_what_levels_carry_is_told_in_a_line() -> None:
