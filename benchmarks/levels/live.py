@@ -31,6 +31,7 @@ VALUE_BYTES = 100
 OVERWRITTEN_SHARE = 0.2
 _BATCH = 1000
 _LOOKS = 50
+_RUNS_OF_ALL = 200
 _PRESENT = 1000
 _POOL_BYTES = 1 << 16
 
@@ -63,7 +64,7 @@ LIVE_SHAPES = (
     LiveShape("T = 10", {"level_size_ratio": 10}),
     LiveShape(
         "many level-0 runs",
-        {"level0_compact_files": 16, "level0_slow_files": 32, "level0_stop_files": 48},
+        {"level0_compact_files": 20, "level0_slow_files": 40, "level0_stop_files": 60},
         level0_runs=12,
     ),
 )
@@ -102,10 +103,12 @@ class LiveStore:
             places = range(self.count)
             again = self._rng.sample(places, round(OVERWRITTEN_SHARE * self.count))
             seen = [*self._put(db, places), *self._put(db, again)]
+            self._settle(db)
             while tables_per_level(db)[0] < self.shape.level0_runs:
-                seen += self._put(db, self._rng.sample(places, min(_BATCH, self.count)))
-            db.flush()
-            db.wait_until_idle()
+                for _ in range(self.shape.level0_runs - tables_per_level(db)[0]):
+                    seen += self._put(db, self._rng.sample(places, self._run_keys))
+                    db.flush()
+                self._settle(db)
             return seen
 
     @contextmanager
@@ -126,6 +129,16 @@ class LiveStore:
     def remove(self) -> None:
         """Leave nothing behind."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+    @property
+    def _run_keys(self) -> int:
+        """So many keys are a run of level 0 that is not quite a memtable's."""
+        return max(1, self.count // _RUNS_OF_ALL)
+
+    @staticmethod
+    def _settle(db: lsm.DB) -> None:
+        db.flush()
+        db.wait_until_idle()
 
     def _opened(self, filters: LevelPolicies, **more: Any) -> lsm.DB:
         small = SMALL if self.count < FEW_KEYS else {}

@@ -243,7 +243,9 @@ def _reads(
     row = attrs.evolve(_row(shape, filters, FLOOR, **at), unit="x", value=reads / floor)
     row = attrs.evolve(row, note=f"the floor is {floor:.6g} blocks")
     limit = FLOOR_IDLE if filters.done == IDLE else FLOOR_REFILTERED
-    is_judged = filters.is_by_budget and lookups.name == EVEN and count >= ENOUGH_LOOKUPS
+    # With bits to spare reads are few, and what is saved is the time to ask larger filters.
+    usual = filters.is_by_budget and filters.name == f"budget {BUDGET}"
+    is_judged = usual and lookups.name == EVEN and count >= ENOUGH_LOOKUPS
     yield _bound(row, limit, is_judged=is_judged)
     best = floors.best_placement(tables, lookups, bits)
     yield attrs.evolve(_row(shape, filters, BEST, **at), unit="blocks", value=best)

@@ -343,7 +343,7 @@ def test_a_lost_value_is_found(
 
 def rows_for(done: str, lookups: Lookups, counted: int, count: int = 1_000_000) -> dict[str, Row]:
     selected = LevelPolicies.by_budget(BUDGET, LEVELS)
-    filters = Filters("budget", selected, done, is_by_budget=True)
+    filters = Filters(f"budget {BUDGET}", selected, done, is_by_budget=True)
     tables = tables_of(100_000, 900_000, fpr=0.001)
     shape = LiveShape("a shape", {})
     return {row.name: row for row in _reads(shape, filters, tables, lookups, counted, count)}
@@ -364,6 +364,9 @@ def test_bounds_are_for_what_they_say(asked: dict[str, Lookups]) -> None:
     assert rows_for(REFILTERED, asked[HOT], 10**6)[OVER_BEST].target is None
     few = rows_for("", asked[EVEN], 10, 999_999)
     assert all(row.target is None for row in few.values())
+    other = Filters("budget 16 bits/key", LevelPolicies.by_budget("16 bits/key"), REFILTERED, True)
+    rows = _reads(LiveShape("", {}), other, tables_of(10**6), asked[EVEN], 900, 10**6)
+    assert all(row.target is None for row in rows)
 
 
 def test_a_count_that_is_far_from_what_was_predicted_is_marked(asked: dict[str, Lookups]) -> None:
