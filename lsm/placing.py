@@ -62,8 +62,17 @@ class Placing:
         shapes = [self._shape(table) for table in tables]
         if not leaving:
             return shapes
+        # What comes to tables that lie over one another is to be counted once.
+        is_asked = any(table.level == level for table in tables if table.number in leaving)
         return [
-            attrs.evolve(shape, level=level, bits=None) if table.number in leaving else shape
+            attrs.evolve(
+                shape,
+                level=level,
+                bits=None,
+                missed=shape.missed if shape.level == level or not is_asked else 0,
+            )
+            if table.number in leaving
+            else shape
             for table, shape in zip(tables, shapes, strict=True)
         ]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from lsm.options import LEVELS
 from policies.placement import Law, Run, law
 
 if TYPE_CHECKING:
@@ -81,9 +82,13 @@ class TreeLaw:
         self.keys = sum(shape.keys for shape in shapes)
         self.budget = rule.budget.bits(self.keys, data_bytes)
         self._map = _KeyMap(shapes)
-        self._levels = _levels(shapes, self._map)
+        shares = self._map.shares
+        self._levels = _levels(shapes, shares)
         self._lookups = _lookups(shapes) if rule.heat else 0.0
-        self.runs = [self._run(shape, shape.missed) for shape in shapes]
+        self.runs = [
+            self._run(shape, share, shape.missed if rule.heat else 0.0)
+            for shape, share in zip(shapes, shares, strict=True)
+        ]
         self.law = self._solved(self.budget)
         self.options = self.law.options
         self._redressing = self._redressed()
@@ -91,7 +96,8 @@ class TreeLaw:
 
     def run(self, shape: Shape) -> Run:
         """The run of a table that is about to join the tree."""
-        return self._run(shape, self._expected(shape) if self._lookups else 0.0)
+        missed = self._expected(shape) if self._lookups else 0.0
+        return self._run(shape, self._map.share(shape.low, shape.high), missed)
 
     def option(self, run: Run) -> Option:
         """What a table to come gets, where others may have taken too much of the budget already."""
@@ -114,23 +120,19 @@ class TreeLaw:
         """What a bit is worth, in nanoseconds of a lookup."""
         return math.exp(self.law.price)
 
-    def _run(self, shape: Shape, missed: float) -> Run:
-        """The run of a table, with the weight that makes its filter that of its level's.
+    def _run(self, shape: Shape, share: float, missed: float) -> Run:
+        """The run of a table with this share of all keys in its range.
 
-        A table is asked by the share of lookups that its keys have of its level's, so that keys
-        over lookups are the same for all of them.
+        It is asked by the share of lookups that its keys have of its level's, so that keys over
+        lookups are the same for all of them; and where lookups were counted, by what it has missed.
         """
         level = self._levels.get(shape.level)
-        if level is None:
-            level = _Level(shape.keys, self._map.share(shape.low, shape.high))
-        coming = level.share * shape.keys / level.keys if level.keys else 0.0
-        absent = coming
-        if self._lookups:
-            absent = missed + SUPPOSED_LOOKUPS * coming
-            absent /= self._lookups + SUPPOSED_LOOKUPS
-        rest = 1 - self.rule.absent_share
-        beneath = 1 - self._map.share_down_to(shape.level, shape.keys)
-        in_vain = self.rule.absent_share * absent + rest * coming * beneath
+        coming = share
+        if level is not None:
+            coming = level.share * shape.keys / level.keys if level.keys else 0.0
+        absent, rest = self.rule.absent_share, 1 - self.rule.absent_share
+        in_vain = coming * (absent + rest * self._map.share_beneath(shape.level, shape.keys))
+        in_vain = (missed + SUPPOSED_LOOKUPS * in_vain) / (self._lookups + SUPPOSED_LOOKUPS)
         found = rest * shape.keys / max(1, self.keys)
         return Run(shape.keys, in_vain + found, in_vain)
 
@@ -171,9 +173,9 @@ class _KeyMap:
 
     def __init__(self, shapes: Sequence[Shape]):
         self._axis = _Axis([bound for shape in shapes for bound in (shape.low, shape.high)])
+        spans = [self._axis.span(shape.low, shape.high) for shape in shapes]
         slopes: dict[float, float] = {}
-        for shape in shapes:
-            low, high = self._axis.span(shape.low, shape.high)
+        for shape, (low, high) in zip(shapes, spans, strict=True):
             steep = shape.keys / (high - low)
             slopes[low] = slopes.get(low, 0.0) + steep
             slopes[high] = slopes.get(high, 0.0) - steep
@@ -184,31 +186,35 @@ class _KeyMap:
             for (place, after), steep in zip(pairwise(self._places), self._steep, strict=False)
         ]
         self._before = [0.0, *accumulate(rises)]
-        self._keys_of: dict[int, int] = {}
+        keys_of: dict[int, int] = {}
         for shape in shapes:
-            self._keys_of[shape.level] = self._keys_of.get(shape.level, 0) + shape.keys
-        self._total = sum(self._keys_of.values())
+            keys_of[shape.level] = keys_of.get(shape.level, 0) + shape.keys
+        self._total = total = sum(keys_of.values())
+        self.shares = [self._between(*span) / total if total else 1.0 for span in spans]
+        self._beneath = [
+            sum(count for at, count in keys_of.items() if at > level) / max(1, total)
+            for level in range(LEVELS)
+        ]
 
     def share(self, low: Any, high: Any) -> float:
         """The share of all keys that lie between two bounds; 1 where there are none at all."""
-        return self._between(low, high) / self._total if self._total else 1.0
+        return self._between(*self._axis.span(low, high)) / self._total if self._total else 1.0
 
-    def share_down_to(self, level: int, keys: int) -> float:
-        """The share of all keys that are on the levels down to this one; on level 0, of so many."""
-        if not self._total:
-            return 1.0
-        if not level:
-            return min(1.0, keys / self._total)
-        return sum(count for at, count in self._keys_of.items() if at <= level) / self._total
+    def share_beneath(self, level: int, keys: int) -> float:
+        """The share of all keys that lie deeper than a level; beneath level 0, than so many."""
+        if not level and self._total:
+            return max(0.0, 1 - keys / self._total)
+        return self._beneath[level]
 
     def part_within(self, shape: Shape, other: Shape) -> float:
         """The part of one table's range that lies within another's."""
         low, high = max(shape.low, other.low), min(shape.high, other.high)
-        whole = self._between(shape.low, shape.high)
-        return min(1.0, self._between(low, high) / whole) if whole > 0 else 1.0
+        whole = self._between(*self._axis.span(shape.low, shape.high))
+        inner = self._between(*self._axis.span(low, high))
+        return min(1.0, inner / whole) if whole > 0 else 1.0
 
-    def _between(self, low: Any, high: Any) -> float:
-        first, last = self._axis.span(low, high)
+    def _between(self, first: float, last: float) -> float:
+        """How many keys lie between two places."""
         return max(0.0, self._up_to(last) - self._up_to(first))
 
     def _up_to(self, place: float) -> float:
@@ -248,16 +254,14 @@ class _Axis:
         return float(int.from_bytes(digits.ljust(_DIGITS, b"\0"), "big"))
 
 
-def _levels(shapes: Sequence[Shape], key_map: _KeyMap) -> dict[int, _Level]:
+def _levels(shapes: Sequence[Shape], shares: Sequence[float]) -> dict[int, _Level]:
     """The runs that the levels below 0 are."""
-    keys: dict[int, int] = {}
-    shares: dict[int, float] = {}
-    for shape in shapes:
+    found: dict[int, _Level] = {}
+    for shape, share in zip(shapes, shares, strict=True):
         if shape.level:
-            keys[shape.level] = keys.get(shape.level, 0) + shape.keys
-            share = key_map.share(shape.low, shape.high)
-            shares[shape.level] = shares.get(shape.level, 0.0) + share
-    return {level: _Level(count, min(1.0, shares[level])) for level, count in keys.items()}
+            before = found.get(shape.level, _Level(0, 0.0))
+            found[shape.level] = _Level(before.keys + shape.keys, min(1.0, before.share + share))
+    return found
 
 
 def _lookups(shapes: Sequence[Shape]) -> float:
