@@ -63,7 +63,7 @@ def drawing() -> str:
         WIDTH,
         HEIGHT,
         f"Bits per key and time per key of {len(found)} families at {100 * RATE:g} percent",
-        _style(),
+        style(),
         tag("rect", x=0, y=0, width=WIDTH, height=HEIGHT, class_="paper"),
         svg.x_axis(across, bottom, top, "bits per key", figures.plain),
         svg.y_axis(down, left, right, f"building and {LOOKUPS} lookups, ns a key", figures.plain),
@@ -95,7 +95,7 @@ def _mark(name: str, place: tuple[float, float]) -> Markup:
     return tag("g", mark, class_=f"mark {families.colour(name)}")
 
 
-def _style() -> Markup:
+def style(*more: str) -> Markup:
     """The report's colours, light and dark, and what little of its style a chart alone takes."""
     whole = STYLE.read_text()
     light, dark = re.findall(r":root \{\n(.*?)\n *\}", whole, re.DOTALL)[:2]
@@ -111,6 +111,7 @@ def _style() -> Markup:
         ".mark { fill: var(--c); }",
         ".mark .open { fill: none; stroke: var(--c); stroke-width: 2.5; }",
         ".name text { fill: var(--t); font-weight: 600; }",
+        *more,
     )
     return tag("style", Markup("\n".join(rules)))
 

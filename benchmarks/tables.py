@@ -2,6 +2,7 @@
 
 Each stands between two comments, ``<!-- families: name -->`` and ``<!-- end -->``; all else on the
 pages is written by hand. Messages that list all policies are brought up to date where they stand.
+What was measured of levels stands behind ``<!-- measured: name -->``, from the published record.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from benchmarks import choosing
+from benchmarks import choosing, placing
+from benchmarks.levels import live_table
+from benchmarks.levels import table as levels_table
+from benchmarks.record import Record
+from benchmarks.rows import Row
 from filters import digest_kinds, header, sizing
 from filters.families import FAMILIES
 from filters.family import Family
@@ -26,6 +31,7 @@ from policies.parameters import parameter_fields
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/lsm.toml"
+RECORD = ROOT / "docs" / "results"
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
 KINDS = (
@@ -113,6 +119,32 @@ def payloads() -> str:
     )
 
 
+def placed() -> str:
+    """What a lookup takes at ten bits a key, by who places them."""
+    heads = ["filters", "bits/key", *(f"us, {each:,.0f} us a block" for each in placing.READS_US)]
+    return _table(f"| {' | '.join(heads)} |", placing.table(), f"|---|{'---:|' * (len(heads) - 1)}")
+
+
+def measured(lines: Callable[[Sequence[Row]], Iterator[str]], rows: Sequence[Row]) -> str:
+    """What a record says of levels; where it is older than these rows, how to get them."""
+    found = "\n".join(lines(rows)).strip()
+    if found.count("\n") < 2:
+        found = (
+            "*The published record is older than these rows: `python -m benchmarks levels --full` "
+            "measures them.*"
+        )
+    return f"\n\n{found}\n\n"
+
+
+def _published(lines: Callable[[Sequence[Row]], Iterator[str]]) -> str:
+    return measured(lines, _levels())
+
+
+@cache
+def _levels() -> Sequence[Row]:
+    return tuple(Record.read(RECORD).of("levels"))
+
+
 def numbers() -> str:
     """What byte 4 of a filter says."""
     named = {number: name for name, number in header.FAMILY_IDS.items()}
@@ -159,6 +191,10 @@ def _marked(page: str, name: str, text: Callable[[], str]) -> Place:
     return Place(page, f"<!-- families: {name} -->", "<!-- end -->", text)
 
 
+def _of_levels(page: str, name: str, lines: Callable[[Sequence[Row]], Iterator[str]]) -> Place:
+    return Place(page, f"<!-- measured: {name} -->", "<!-- end -->", partial(_published, lines))
+
+
 PLACES = (
     _marked("README.md", "at a glance", at_a_glance),
     _marked("docs/families.md", "compared", compared),
@@ -168,6 +204,10 @@ PLACES = (
     _marked("docs/configuration.md", "sizing parameters", names_of_sizing_parameters),
     _marked("docs/block-format.md", "payloads", payloads),
     _marked("docs/family-formats.md", "numbers", numbers),
+    _marked("docs/placement.md", "placed", placed),
+    _of_levels("docs/placement.md", "live stores", live_table.documented),
+    _of_levels("docs/benchmarks.md", "levels", levels_table.documented),
+    _of_levels("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)

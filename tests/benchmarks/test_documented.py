@@ -12,7 +12,10 @@ from benchmarks import __main__ as command
 from benchmarks import record
 from benchmarks.filters import tables
 from benchmarks.levels import table
-from benchmarks.levels.configurations import all_configurations
+from benchmarks.levels.by_hand import BY_HAND
+from benchmarks.levels.configurations import BUDGET, all_configurations
+from benchmarks.levels.live_rows import REFILTERED, WARMED
+from benchmarks.levels.lookups import all_lookups
 from benchmarks.levels.settings import Settings
 from benchmarks.record import Record
 from benchmarks.rows import VERDICTS, Row, Target
@@ -48,11 +51,19 @@ def test_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_configurations_of_levels() -> None:
     names = {each.name for each in all_configurations(Settings())}
-    section = PAGE.partition("## Which filter on which level\n")[2].partition("\n## ")[0]
+    section = PAGE.partition("## Which filter on which level\n")[2].partition("\n### ")[0]
     told = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+)", section, re.MULTILINE)
     named = {name for cell in told for name in re.findall(r"`([^`]+)`", cell)}
     assert len(named) > 7
     assert named <= names
+
+
+def test_the_filters_of_live_stores() -> None:
+    section = PAGE.partition("### Live stores\n")[2].partition("\n## ")[0]
+    told = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    budget = f"budget {BUDGET}"
+    assert told == {budget, f"...{REFILTERED}", f"...{WARMED}", *BY_HAND}
+    assert {f"`{each.name}`" for each in all_lookups(1)} <= set(re.findall("`[^`]+`", section))
 
 
 def test_the_figures_are_those_of_the_record() -> None:
