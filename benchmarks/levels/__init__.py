@@ -29,6 +29,18 @@ five repeats or more, in which absent and present keys take turns. Configuration
 other, each with a database of its own, so what disturbs the machine for long hits them differently.
 What a lookup takes from flash or disk is that time, and 100 us or 10 ms for each block it reads:
 this is arithmetic on two measured numbers, and not measured itself.
+
+A few configurations are measured on four levels, too, each with ten times as many keys as the one
+above. Among these are budgets. They come to a level that is filled before those above it, of which
+nothing is known then: so they are measured as filled and refiltered, with a table for each level
+and with tables of 2 MiB. Their prediction asks the engine's law, of the keys that are planned.
+
+Live stores are loaded, and not filled: with random keys, a fifth of which are overwritten, in three
+shapes of trees. Lookups of absent keys come evenly, by Zipf's law or mostly in a hot range, and all
+filters are compared on one and the same tree, from the lookups that fall within the bounds of each
+of its tables. Half a million keys and more are loaded with the engine's own sizes; of fewer keys
+memtables, tables and levels are smaller, so that there are some levels of them, and what filters
+take besides their bits weighs more.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ SHAPES = {
         ("question", "n"), lambda row: (row.name, _count(row)), lambda row: row.subject
     ),
     "levels": Shape(
-        ("configuration",),
-        lambda row: (row.subject,),
+        ("configuration", "tree"),
+        lambda row: (row.subject, _tree(row)),
         lambda row: ", ".join(filter(None, (row.name, _level(row)))),
     ),
 }
@@ -185,7 +185,13 @@ def _level(row: Row) -> str:
     if "level" in row.at:
         level = str(row.at["level"])
         return "all levels" if level == "all" else f"level {level}"
-    return _at(row)
+    return _at(row, "shape")
+
+
+def _tree(row: Row) -> str:
+    """Which tree of levels a row is of, where it is not the usual one."""
+    growth = row.at.get("growth")
+    return str(row.at.get("shape", "")) if growth is None else f"T = {growth}"
 
 
 def _by(rows: Sequence[Row], key: Callable[[Row], str]) -> Iterator[tuple[str, list[Row]]]:

@@ -551,3 +551,19 @@ def test_a_page_that_is_gone_is_told(tmp_path: Path) -> None:
     need_browser()
     with pytest.raises(BrowserError, match=r"gone\.html cannot be opened"):
         picture(tmp_path / "gone.html", tmp_path / "x.png")
+
+
+def test_levels_of_another_tree_stand_on_lines_of_their_own() -> None:
+    row = Row(
+        part="levels", group="Blocks read per lookup", name="absent key", subject="blocked 10"
+    )
+    ats: list[dict[str, str | int]] = [
+        {"level": "all"},
+        {"level": "all", "growth": 10},
+        {"shape": "T = 4", "lookups": "even"},
+    ]
+    rows = [attrs.evolve(row, at=at, value=float(value)) for value, at in enumerate(ats, start=1)]
+    text = tables.table(rows)
+    found = re.findall(r"<tr><th scope=\"row\">blocked 10</th><td>(.*?)</td>", text)
+    assert found == ["", "T = 10", "T = 4"]
+    assert all(f'data-row="{row.id}"' in text for row in rows)
