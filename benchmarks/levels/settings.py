@@ -68,10 +68,10 @@ OF_SIZE = {
     Size.DEFAULT: Settings(),
     Size.FULL: Settings(
         keys=2_000_000,
-        absent=1_000_000,
+        absent=4_000_000,
         present=100_000,
         live_keys=5_000_000,
-        live_absent=1_000_000,
+        live_absent=4_000_000,
     ),
 }
 

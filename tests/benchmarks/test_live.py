@@ -197,28 +197,41 @@ def budgets(settings: Settings) -> list[Configuration]:
     return [each for each in all_configurations(settings) if each.name.startswith("budget")]
 
 
+@pytest.mark.parametrize("refiltered", [False, True])
 def test_what_is_expected_of_levels_is_what_the_engine_gives_them(
-    settings: Settings, tmp_path: Path
+    refiltered: bool, settings: Settings, tmp_path: Path
 ) -> None:
+    """About: what a filter takes beyond its bits may tip the choice of the next one."""
     shapes = {each.shape for each in budgets(settings)}
     assert shapes == {USUAL, STEEP}
     for number, each in enumerate(budgets(settings)):
-        if each.is_refiltered:
+        if each.is_refiltered != refiltered:
             continue
-        data = Data(settings, each.shape)
+        data = Data(attrs.evolve(settings, keys=60_000), each.shape)
         chosen = each.choose(data.counts)
         assert chosen.rule is not None
         expected = by_budget.expected(
-            chosen.rule, data.counts, each.table_bytes, is_refiltered=False
+            chosen.rule, data.counts, each.table_bytes, is_refiltered=refiltered
         )
         with opened(tmp_path / str(number), chosen, each.table_bytes) as db:
             fill(db, data.runs)
-            for level in db.filters():
-                for table in level.tables:
-                    if (table.num_keys or 0) < 100:  # one slot more or less changes their sizes
-                        continue
-                    made = sizing.fpr(table.policy, n=table.num_keys or 0, **table.params)
-                    assert expected[level.level].fpr == pytest.approx(made, rel=0.1)
+            if refiltered:
+                db.refilter()
+            made = {
+                level.level: math.fsum(
+                    (table.num_keys or 0)
+                    * sizing.fpr(table.policy, n=table.num_keys or 0, **table.params)
+                    for table in level.tables
+                )
+                / data.counts[level.level]
+                for level in db.filters()
+                if level.tables
+            }
+        assert list(made) == list(expected)
+        told = math.fsum(rate.fpr for rate in expected.values())
+        assert told == pytest.approx(math.fsum(made.values()), rel=0.25)
+        deepest = max(made)
+        assert expected[deepest].fpr == pytest.approx(made[deepest], rel=0.25)
 
 
 def test_rows_of_a_budget_tell_the_floor_and_their_shape(
