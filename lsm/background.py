@@ -47,6 +47,8 @@ DEEPEST_FLUSH = 2
 _AWAITED_FACTOR = 2
 # It waits no longer than this for the next one, however long merging once took.
 _LONGEST_AWAITING_SECONDS = 1.0
+# Who keeps to a pace looks so often whether somebody waits for him.
+_LONGEST_LOOKING_AWAY_SECONDS = 0.05
 # What a flush costs whatever its size is not to be taken for the cost of a full one.
 _LEAST_FILLED = 0.25
 
@@ -248,6 +250,7 @@ class Background:
                 worker.busy.release()
                 self._state.changed.notify_all()
             # Work may have come up since the last look, when this thread still held ``busy``.
+        self.schedule()  # what waits until nobody works
 
     def _is_due(self, kind: _Kind) -> bool:
         return not self._state.must_stop() and kind.has_work()
@@ -631,7 +634,12 @@ class Background:
                 _log.warning("%s: filters stay as they are: %s", state.directory, cause(error))
             return None
         self._hopeless &= {table.number for table in tree.tables}
-        drifted = [table for table in tree.drifted if table.number not in self._hopeless]
+        levels = {table.level for table in tree.tables if table.number in self._hopeless}
+        drifted = [
+            table
+            for table in tree.drifted
+            if table.number not in self._hopeless and (table.level or 0 not in levels)
+        ]
         return Refiltering.of(tree, drifted, state.options.refilter_bytes_per_second)
 
     def _skip_what_left(self, request: Refiltering) -> None:
@@ -695,7 +703,7 @@ class Background:
             self._check_wanted(request)
             if self._is_awaited():
                 return
-            ticket.wait(min(seconds, _LONGEST_AWAITING_SECONDS))
+            ticket.wait(min(seconds, _LONGEST_LOOKING_AWAY_SECONDS))
 
     def _check_wanted(self, request: Refiltering) -> None:
         """StoppedError unless somebody wants to have what is refiltered."""
