@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 USUAL_BUDGET = "10 bits/key"
 
-# A tree whose lookups take so much of the time they would take is as good as placed anew, if its
-# filters take no more than so much of the budget.
-_AS_GOOD, _AS_FEW = 1.02, 1.01
+# A tree whose lookups take no longer than it would take them, but for so much of what they spend on
+# blocks in vain, is as good as placed anew; if its filters take no more than so much of the budget.
+_WASTED_SHARE, _AS_FEW = 0.01, 1.01
 
 
 @attrs.frozen(kw_only=True)
@@ -256,6 +256,7 @@ def _worth_it(tables: list[TableDrift], law: TreeLaw) -> list[TableDrift]:
     then, now = law.options, [each.now for each in tables]
     time_ns, least = law.time_ns(now), law.time_ns(then)
     bits = _bits((each.keys, each.now) for each in tables)
+    enough = _WASTED_SHARE * law.rule.read_ns * law.reads(then)
     most = max(law.budget, _bits((each.keys, each.then) for each in tables))
     drifted: set[int] = set()
 
@@ -268,12 +269,12 @@ def _worth_it(tables: list[TableDrift], law: TreeLaw) -> list[TableDrift]:
     others = [table for table in tables if table.is_drifted]
     wasted = math.fsum(each.waste for each in others)
     for table in sorted(others, key=lambda each: -each.waste / max(1, each.size)):
-        if wasted <= (_AS_GOOD - 1) * least:
+        if wasted <= enough:
             break
         wasted -= table.waste
         take(table)
     for table in sorted(others, key=lambda each: _order([each])):
-        is_over, is_slow = bits > _AS_FEW * most, time_ns > _AS_GOOD * least
+        is_over, is_slow = bits > _AS_FEW * most, time_ns > least + enough
         if not (is_over or is_slow):
             break
         is_of_use = table.freed_bits > 0 if is_over else table.gain > 0

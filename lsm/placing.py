@@ -162,7 +162,7 @@ class Prospect:
         shape = Shape(level=self._level, low=low, high=high, keys=num_keys)
         law = self._law_for(shape)
         run = law.run(shape)
-        option = law.option(run)
+        option = law.option(run, shape.level)
         policy = self._placing.rule.policy_of(option)
         if self._joins:
             taken = option.bits_per_key * num_keys

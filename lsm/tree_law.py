@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from lsm.options import LEVELS
-from policies.placement import Law, Run, law
+from policies.placement import Run, law
 
 if TYPE_CHECKING:
     from policies.cost_models import Option
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 # a thousandth of the keys would be asked some sixteen times: no less says anything about it.
 SUPPOSED_LOOKUPS = 1 << 14
 
-# What other tables' filters take too much, or too little, is made good by tables to come, so many
-# times over: only a few of them are written before others change.
-_REDRESS = 3.0
-# And by so much of the budget at most: a filter that was starved for others would be in the way
-# for longer than they are.
-_MOST_REDRESS = 0.25
-
+# Of what the filters of a level take too much, or too little, each that comes there makes good so
+# much. With more of it budgets swing, and with none they are missed where levels grow.
+_REDRESS = 0.5
+# By so many bits for each of its keys at most, more or less.
+_MOST_MORE, _MOST_LESS = 1.0, 4.0
 
 # So many bytes of a key tell where it lies: no fewer than a float has.
 _DIGITS = 8
@@ -89,9 +87,9 @@ class TreeLaw:
             self._run(shape, share, shape.missed if rule.heat else 0.0)
             for shape, share in zip(shapes, shares, strict=True)
         ]
-        self.law = self._solved(self.budget)
+        self.law = law(self.runs, self.budget, models=rule.models(), read_ns=rule.read_ns)
         self.options = self.law.options
-        self._redressing = self._redressed()
+        self._excess = self._excess_of_levels()
         self._drawn = 0
 
     def run(self, shape: Shape) -> Run:
@@ -99,10 +97,16 @@ class TreeLaw:
         missed = self._expected(shape) if self._lookups else 0.0
         return self._run(shape, self._map.share(shape.low, shape.high), missed)
 
-    def option(self, run: Run) -> Option:
-        """What a table to come gets, where others may have taken too much of the budget already."""
+    def option(self, run: Run, level: int) -> Option:
+        """What a table to come gets, where others of its level may have taken too much already.
+
+        To take a bit less is to be asked half as much. Other levels are left out of it: what a
+        small one could make good is nothing to a large one.
+        """
         self._drawn += 1
-        return self._redressing.option(run, self._drawn * _GOLDEN % 1)
+        share = 2.0 ** -min(max(_REDRESS * self._excess.get(level, 0.0), -_MOST_MORE), _MOST_LESS)
+        asked = Run(run.keys, run.asked * share, run.missed * share)
+        return self.law.option(asked, self._drawn * _GOLDEN % 1)
 
     def reads(self, options: Iterable[Option]) -> float:
         """The blocks that a lookup reads in vain where the tables have these filters."""
@@ -136,21 +140,16 @@ class TreeLaw:
         found = rest * shape.keys / max(1, self.keys)
         return Run(shape.keys, in_vain + found, in_vain)
 
-    def _solved(self, budget: float) -> Law:
-        return law(self.runs, budget, models=self.rule.models(), read_ns=self.rule.read_ns)
-
-    def _redressed(self) -> Law:
-        """The law with a budget that makes good what the filters there are take too much."""
-        excess = math.fsum(
-            shape.bits - shape.keys * option.bits_per_key
-            for shape, option in zip(self.shapes, self.options, strict=True)
-            if shape.bits is not None
-        )
-        most = _MOST_REDRESS * self.budget
-        redress = min(max(-_REDRESS * excess, -most), most)
-        return (
-            self.law if abs(redress) < 0.001 * self.budget else self._solved(self.budget + redress)
-        )
+    def _excess_of_levels(self) -> dict[int, float]:
+        """The bits for each key of a level that filters have there, and should not have."""
+        bits: dict[int, float] = {}
+        keys: dict[int, int] = {}
+        for shape, option in zip(self.shapes, self.options, strict=True):
+            if shape.bits is not None:
+                over = shape.bits - shape.keys * option.bits_per_key
+                bits[shape.level] = bits.get(shape.level, 0.0) + over
+                keys[shape.level] = keys.get(shape.level, 0) + shape.keys
+        return {level: bits[level] / keys[level] for level in bits if keys[level]}
 
     def _expected(self, shape: Shape) -> float:
         """How many of the counted lookups would have come by a table between these bounds.

@@ -61,7 +61,7 @@ def _as_filled(rule: BudgetRule, tables: list[Table]) -> Iterator[Option]:
     written: list[Table] = []
     for table in tables:
         law = TreeLaw(rule, [*written, table])
-        option = law.option(law.run(table))
+        option = law.option(law.run(table), table.level)
         written.append(attrs.evolve(table, bits=option.bits_per_key * table.keys))
         yield option
 

@@ -173,7 +173,7 @@ def test_a_table_to_come_gets_what_its_neighbours_have(heat: bool, rng: random.R
         shapes = [attrs.evolve(each, missed=90_000 / (2, 8, 32)[each.level - 1]) for each in shapes]
     law = TreeLaw(TEN, shapes)
     for at in range(len(shapes)):
-        found = law.option(law.run(attrs.evolve(shapes[at], bits=None)))
+        found = law.option(law.run(attrs.evolve(shapes[at], bits=None)), shapes[at].level)
         assert found.fpr == pytest.approx(law.options[at].fpr, rel=0.1)
 
 
@@ -197,7 +197,7 @@ def test_what_others_take_too_much_those_to_come_make_good(
         for shape, option in zip(shapes, even.options, strict=True)
     ]
     law = TreeLaw(TEN, found)
-    before, after = even.option(even.run(shapes[0])), law.option(law.run(shapes[0]))
+    before, after = even.option(even.run(shapes[0]), 1), law.option(law.run(shapes[0]), 1)
     assert callable(compare)
     assert compare(after.bits_per_key, before.bits_per_key)
     assert abs(after.bits_per_key - before.bits_per_key) < 4  # a quarter, and a jump
@@ -212,7 +212,7 @@ def test_filters_as_they_should_be_change_nothing() -> None:
         for shape, option in zip(shapes, law.options, strict=True)
     ]
     again = TreeLaw(TEN, exact)
-    assert again.option(again.run(shapes[0])).fpr == pytest.approx(law.options[0].fpr, rel=0.05)
+    assert again.option(again.run(shapes[0]), 1).fpr == pytest.approx(law.options[0].fpr, rel=0.05)
 
 
 def test_what_all_keys_begin_with_makes_no_difference(rng: random.Random) -> None:
@@ -240,7 +240,7 @@ def test_keys_that_are_no_bytes_lie_where_they_stand_among_the_bounds() -> None:
     ]
     law, other = TreeLaw(TEN, shapes), TreeLaw(TEN, wrapped)
     assert other.reads(other.options) == pytest.approx(law.reads(law.options), rel=0.25)
-    found = other.option(other.run(wrapped[3]))
+    found = other.option(other.run(wrapped[3]), 2)
     assert 0 < found.fpr < 0.01
 
 
@@ -265,5 +265,5 @@ def test_present_keys_are_found_deepest_first() -> None:
 def test_the_smallest_trees(shapes: list[Shape]) -> None:
     law = TreeLaw(TEN, shapes)
     assert len(law.options) == len(shapes)
-    found = law.option(law.run(Shape(level=2, low=b"b", high=b"c", keys=1000)))
+    found = law.option(law.run(Shape(level=2, low=b"b", high=b"c", keys=1000)), 2)
     assert 0 <= found.fpr <= 1
