@@ -1,7 +1,9 @@
 """The fewest reads in vain for tables that are not all asked alike, and the best placement of ours.
 
-``policies.placement.floor`` is for runs that every lookup comes to. Tables of a live store have
-ranges, levels may have holes, and lookups prefer some keys: so here each has its own share.
+``policies.placement.floor`` is for runs that every lookup comes to: that is the floor of a tree's
+shape, by which trees are judged. But levels of a live store have holes, through which lookups pass,
+and lookups prefer some keys. So there is another floor, where each table has a share of its own:
+no filters at all are below that one.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 
 from benchmarks.levels.live import Carried
 from benchmarks.levels.lookups import Lookups
+from policies import placement
 from policies.placement import Run, place
 
 
@@ -29,6 +32,15 @@ def floor(tables: Sequence[Carried], lookups: Lookups, bits: float) -> float:
         always += dropped
         paying = [(keys, share) for keys, share in paying if rate * keys <= share]
     return always
+
+
+def floor_of_runs(tables: Sequence[Carried], bits: float) -> float:
+    """The same for the levels as whole runs, and each table of level 0 as one."""
+    counts: dict[tuple[int, int], int] = {}
+    for at, table in enumerate(tables):
+        run = (table.level, 0 if table.level else at)
+        counts[run] = counts.get(run, 0) + table.keys
+    return placement.floor(counts.values(), bits)
 
 
 def best_placement(tables: Sequence[Carried], lookups: Lookups, bits: float) -> float:

@@ -43,6 +43,7 @@ from policies import LevelPolicies
 
 IDLE, REFILTERED, WARMED = "", ", refiltered", ", refiltered by heat"
 BITS, WHILE_LOADED = "bits per key", "times the budget while loaded"
+OVER_RANGES = "times the floor of these ranges and lookups"
 BEST, OVER_BEST = "best placement", "times the best placement"
 TIME = "time of a lookup"
 OTHER_BUDGETS = ("5 bits/key", "8 bits/key", "16 bits/key")
@@ -241,7 +242,7 @@ def _reads(
         verdict=UNEXPECTED if away else AS_EXPECTED,
         note=surplus.note if away else "",
     )
-    floor = floors.floor(tables, lookups, bits)
+    floor = floors.floor_of_runs(tables, bits)
     row = attrs.evolve(_row(shape, filters, FLOOR, **at), unit="x", value=reads / floor)
     row = attrs.evolve(row, note=f"the floor is {floor:.6g} blocks")
     limit = FLOOR_IDLE if filters.done == IDLE else FLOOR_REFILTERED
@@ -249,6 +250,9 @@ def _reads(
     usual = filters.is_by_budget and filters.name == f"budget {BUDGET}"
     is_judged = usual and lookups.name == EVEN and count >= ENOUGH_LOOKUPS
     yield _bound(row, limit, is_judged=is_judged)
+    floor = floors.floor(tables, lookups, bits)
+    row = attrs.evolve(_row(shape, filters, OVER_RANGES, **at), unit="x", value=reads / floor)
+    yield attrs.evolve(row, note=f"the floor is {floor:.6g} blocks")
     best = floors.best_placement(tables, lookups, bits)
     yield attrs.evolve(_row(shape, filters, BEST, **at), unit="blocks", value=best)
     row = attrs.evolve(_row(shape, filters, OVER_BEST, **at), unit="x", value=reads / best)

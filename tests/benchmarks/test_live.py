@@ -30,6 +30,7 @@ from benchmarks.levels.live_rows import (
     BITS,
     OTHER_BUDGETS,
     OVER_BEST,
+    OVER_RANGES,
     REFILTERED,
     WARMED,
     WHILE_LOADED,
@@ -122,6 +123,17 @@ def test_where_all_runs_are_asked_alike_the_floor_is_that_of_the_law(
     bits = bits_per_key * sum(keys)
     found = floors.floor(tables_of(*keys), asked[EVEN], bits)
     assert found == pytest.approx(placement.floor(keys, bits), rel=1e-4)
+    assert floors.floor_of_runs(tables_of(*keys), bits) == placement.floor(keys, bits)
+
+
+def test_tables_of_a_level_are_one_run_and_those_of_level_0_one_each() -> None:
+    halves = [Carried(2, place(at / 2), place((at + 1) / 2), 500, 0, 0.1) for at in (0, 1)]
+    newest = [*tables_of(40, level=0), *tables_of(60, level=0)]
+    found = floors.floor_of_runs([*newest, *halves], 11_000.0)
+    assert found == placement.floor([40, 60, 1000], 11_000.0)
+    # Who passes through a hole asks nothing.
+    even = all_lookups(1)[0]
+    assert floors.floor(halves[:1], even, 5000.0) == pytest.approx(0.5 * 2**-10, rel=1e-4)
 
 
 def test_no_rates_read_less_than_the_floor(asked: dict[str, Lookups], rng: random.Random) -> None:
@@ -299,7 +311,7 @@ def test_every_row_of_a_live_store_is_there(shape: str, settings: Settings, tmp_
     assert list(dict.fromkeys(row.subject for row in rows)) == subjects
     for subject in subjects:
         own = [row for row in rows if row.subject == subject]
-        for name in (ABSENT, FLOOR, BEST, OVER_BEST):
+        for name in (ABSENT, FLOOR, OVER_RANGES, BEST, OVER_BEST):
             asked = [row.at["lookups"] for row in own if row.name == name]
             assert asked == [EVEN, ZIPF, HOT], (subject, name)
         assert any(row.name == BITS and (row.value or 0) > 3 for row in own)
