@@ -18,7 +18,7 @@ import pytest
 
 import lsm
 from benchmarks.filled_levels import fill, tables_per_level
-from benchmarks.levels import LevelsPart, by_budget, floors, live_table, outcome
+from benchmarks.levels import LevelsPart, by_budget, floors, live_rows, live_table, outcome
 from benchmarks.levels.bench import Bench, opened
 from benchmarks.levels.budget import FLOOR, LIVE, OVER, READS, TIME, choices
 from benchmarks.levels.by_hand import BY_HAND, MONKEY, PEBBLE, PEBBLE_LITERALLY, fingerprints
@@ -294,14 +294,14 @@ def test_a_budget_has_a_bound_once_enough_is_counted(
 # -- Live stores ---------------------------------------------------------------------------
 
 
-def live_rows(settings: Settings, tmp_path: Path, shape: str) -> list[Row]:
+def rows_of_a_store(settings: Settings, tmp_path: Path, shape: str) -> list[Row]:
     (unit,) = (each for each in PART.units(settings) if each.row.subject == shape)
     return unit.run(Bench(settings, tmp_path))
 
 
 @pytest.mark.parametrize("shape", [each.name for each in LIVE_SHAPES])
 def test_every_row_of_a_live_store_is_there(shape: str, settings: Settings, tmp_path: Path) -> None:
-    rows = live_rows(settings, tmp_path, shape)
+    rows = rows_of_a_store(settings, tmp_path, shape)
     assert {row.verdict for row in rows} <= {INFORMATION, AS_EXPECTED, UNEXPECTED}, rows
     assert len({row.id for row in rows}) == len(rows)
     assert {(row.part, row.group, row.at["shape"]) for row in rows} == {("levels", LIVE, shape)}
@@ -351,7 +351,7 @@ def test_a_wrong_answer_costs_a_store_its_rows(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lsm.DB, "get", lambda self, key: b"another value")
-    (row,) = live_rows(settings, tmp_path, "T = 10")
+    (row,) = rows_of_a_store(settings, tmp_path, "T = 10")
     assert row.verdict == FAILED
     assert "absent keys were found" in row.reason
     assert not list(tmp_path.glob("live*"))
@@ -361,7 +361,7 @@ def test_a_lost_value_is_found(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lsm.DB, "get", lambda self, key: None)
-    (row,) = live_rows(settings, tmp_path, "T = 10")
+    (row,) = rows_of_a_store(settings, tmp_path, "T = 10")
     assert row.verdict == FAILED
     assert "has not the value that was written" in row.reason
 
@@ -372,6 +372,20 @@ def rows_for(done: str, lookups: Lookups, counted: int, count: int = 1_000_000) 
     tables = tables_of(100_000, 900_000, fpr=0.001)
     shape = LiveShape("a shape", {})
     return {row.name: row for row in _reads(shape, filters, tables, lookups, counted, count)}
+
+
+def test_lookups_are_repeated_with_other_keys_where_few_blocks_are_read(
+    asked: dict[str, Lookups], rng: random.Random
+) -> None:
+    assert [live_rows._turns(reads, 10**6) for reads in (0.1, 0.0025, 0.001, 1e-6, 0)] == [
+        *(1, 1, 3, live_rows.MOST_TURNS, live_rows.MOST_TURNS)
+    ]
+    assert live_rows._turns(1e-6, 10_000) == 1
+    keys = asked[HOT].keys(100, rng, KEY_BYTES)
+    turns = [live_rows._others(keys, turn) for turn in range(3)]
+    assert turns[0] == keys
+    assert len({key for turn in turns for key in turn}) >= 299
+    assert all(key[:-1] == other[:-1] for key, other in zip(keys, turns[2], strict=True))
 
 
 def test_bounds_are_for_what_they_say(asked: dict[str, Lookups]) -> None:
