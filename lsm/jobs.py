@@ -70,6 +70,8 @@ class Claim:
     @classmethod
     def in_place(cls, level: int, tables: frozenset[int], low: Any, high: Any) -> Claim:
         """The claim of tables that are written anew on their own level."""
+        if level and len(tables) > 1:
+            return cls(level - 1, tables, low, high, 0)
         return cls(level, tables, low, high, 0, top=level + 1 if level else 0)
 
     @property

@@ -66,7 +66,7 @@ class Plan:
         """What the compaction has for itself while it runs."""
         low, high = _bounds(self.inputs)
         tables = frozenset(table.number for table in self.inputs)
-        if len(tables) == 1 and not self.upper:
+        if not self.upper:
             return Claim.in_place(self.level + 1, tables, low, high)
         leaving = sum(table.size for table in self.upper if table.level == self.level)
         return Claim(self.level, tables, low, high, leaving, top=self.top)

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import attrs
@@ -16,10 +17,11 @@ from lsm.comparator import BYTEWISE
 from lsm.disk.keys import PUT, pack, rank_of
 from lsm.jobs import Claim
 from lsm.kernels import TableFile
-from lsm.options import Options
+from lsm.options import LEVELS, Options
 from lsm.picking import Plan
+from lsm.refiltering import Refiltering, RefilterPlan
 from lsm.table_factory import DeeperLevels
-from lsm.version import PlacedTable, Version
+from lsm.version import OverlapError, PlacedTable, Version
 from tests.effort import by_effort
 from tests.lsm.placing import numbers, random_version, table, version
 
@@ -37,16 +39,21 @@ STEPS = 150
 def places(plan: Plan) -> set[tuple[int, int]]:
     """Every level and key where a compaction may put something, or takes it along from."""
     low, high = plan.claim.low, plan.claim.high
+    levels = range(plan.top, plan.level + 1) if plan.upper else (plan.level,)
+    if len(plan.inputs) == 1 and not plan.upper:  # whoever comes into its range takes it along
+        return set()
     return {
-        (level + 1, at)
-        for level in range(plan.top, plan.level + 1)
-        for at in range(KEYS)
-        if low <= b"%02d" % at <= high
+        (level + 1, at) for level in levels for at in range(KEYS) if low <= b"%02d" % at <= high
     }
 
 
 def any_plan(rng: random.Random, made: Version) -> Plan | None:
     level = rng.choice((0, 1, 1, 1, 2, 2, 3, 4, 5))
+    if rng.random() < 0.25:
+        low, high = sorted(b"%02d" % rng.randrange(KEYS) for _ in "ab")
+        newest = max((each.number for each in made.tables()), default=0)
+        older_than = rng.randrange(newest + 2)
+        return picking.pick_in_place(made, level + 1, low, high, older_than, OPTIONS)
     if not made.levels[level]:
         return None
     if rng.random() < 0.5:
@@ -65,7 +72,7 @@ def test_two_touch_where_they_share_a_table_or_a_place(rng: random.Random) -> No
             continue
         shared = bool(set(numbers(one.inputs)) & set(numbers(other.inputs)))
         same_place = bool(places(one) & places(other))
-        on_top = one.top == other.top == 0
+        on_top = one.claim.top == other.claim.top == 0
         touch = one.claim.touches(other.claim)
         assert touch == (shared or same_place or on_top)
         assert touch == other.claim.touches(one.claim)
@@ -94,11 +101,21 @@ Entry = tuple[bytes, int, bytes | None]
 
 @attrs.define(eq=False)
 class Job:
-    """A compaction or a flush that has begun: what it will put where, and what it takes away."""
+    """A compaction or a flush that has begun: what it will put where, and what it takes away.
 
-    plan: Plan | None
+    Some have the numbers of their outputs from the beginning.
+    """
+
+    plan: Plan | RefilterPlan | None
     level: int
     outputs: list[list[Entry]]
+    numbers: list[int] = attrs.field(factory=list)
+
+    @property
+    def inputs(self) -> list[PlacedTable]:
+        if isinstance(self.plan, RefilterPlan):
+            return list(self.plan.tables)
+        return self.plan.inputs if self.plan else []
 
 
 class History:
@@ -120,6 +137,7 @@ class History:
         self.flush: Job | None = None
         self.most_at_once = 0
         self.deepest_flush = 0
+        self.refiltered: set[int] = set()
 
     def step(self) -> None:
         """Do one thing of all that can be done now."""
@@ -128,6 +146,7 @@ class History:
             (3, self.begin_flush),
             (3, self.end_flush),
             (6, self.begin_compaction),
+            (2, self.begin_refiltering),
             (3, self.end_compaction),
             (1, self.change_snapshots),
         ]
@@ -153,7 +172,9 @@ class History:
                 level = self.version.level_for_flush(*bounds, 2, 10 * OPTIONS.max_file_size)
             self.deepest_flush = max(self.deepest_flush, level)
             self.memtables.insert(0, [])
-            self.flush = Job(None, level, [entries])
+            has_number = self.rng.random() < 0.5
+            numbers = [next(self.number)] if has_number else []
+            self.flush = Job(None, level, [entries], numbers)
 
     def end_flush(self) -> None:
         if self.flush is not None:
@@ -163,14 +184,47 @@ class History:
     def begin_compaction(self) -> None:
         if self.flush is not None and self.flush.level:
             return
-        claims = [each.plan.claim for each in self.compactions if each.plan]
-        if self.rng.random() < 0.5:
+        claims = self.claims()
+        choice = self.rng.random()
+        if choice < 0.4:
             plan = picking.pick(self.version, OPTIONS, {}, BYTEWISE, claims)
-        else:
+        elif choice < 0.8:
             plan = any_plan(self.rng, self.version)
+        else:
+            plan = self.in_place()
         if plan is not None and plan.claim.is_free(claims):
             self.compactions.append(Job(plan, plan.level + 1, self.merged(plan)))
             self.most_at_once = max(self.most_at_once, len(self.compactions))
+
+    def claims(self) -> list[Claim]:
+        return [each.plan.claim for each in self.compactions if each.plan]
+
+    def begin_refiltering(self) -> None:
+        tables = list(self.version.tables())
+        if not tables or (self.flush is not None and self.flush.level):
+            return
+        request: Any = Refiltering.of(None, [])  # type: ignore[arg-type]
+        wanted = self.rng.sample(tables, min(len(tables), 3))
+        request.remaining = {each.number: each for each in wanted}
+        plan = request.next_plan(self.version, self.claims(), self.may_renumber())
+        if plan is not None:
+            oldest_first = sorted(plan.tables, key=lambda each: each.number)
+            outputs = [self.contents[each.number] for each in oldest_first]
+            numbers = [next(self.number) for _ in outputs]
+            self.compactions.append(Job(plan, plan.level, outputs, numbers))
+            self.refiltered.add(plan.level)
+
+    def may_renumber(self) -> bool:
+        return self.flush is None
+
+    def in_place(self) -> Plan | None:
+        """The plan to merge all tables of a level, where there are several, as they lie there."""
+        levels = [at for at in range(1, LEVELS) if len(self.version.levels[at]) > 1]
+        if not levels:
+            return None
+        older_than = max(self.contents) + 1
+        level = self.rng.choice(levels)
+        return picking.pick_in_place(self.version, level, None, None, older_than, OPTIONS)
 
     def end_compaction(self) -> None:
         if self.compactions:
@@ -207,13 +261,13 @@ class History:
 
     def install(self, job: Job) -> None:
         levels = [list(tables) for tables in self.version.levels]
-        for gone in job.plan.inputs if job.plan else ():
+        for gone in job.inputs:
             levels[gone.level] = [each for each in levels[gone.level] if each is not gone]
         before = sum(map(len, self.version.levels))
-        taken = len(job.plan.inputs) if job.plan else 0
+        taken = len(job.inputs)
         assert sum(map(len, levels)) == before - taken, "somebody has taken an input away"
-        for entries in job.outputs:
-            number = next(self.number)
+        for entries, reserved in zip_longest(job.outputs, job.numbers):
+            number = reserved or next(self.number)
             self.contents[number] = entries
             levels[job.level].append(placed(job.level, number, entries))
         made = Version(levels)
@@ -278,6 +332,7 @@ def test_nothing_is_lost_and_nothing_comes_back_whoever_runs_beside_whom(
     histories = [lived(rng) for _ in range(HISTORIES)]
     assert max(each.most_at_once for each in histories) > 2
     assert max(each.deepest_flush for each in histories) == 2
+    assert set.union(*(each.refiltered for each in histories)) >= {0, 1, 2, 3}
 
 
 def test_the_histories_find_it_where_two_share_a_table(
@@ -291,6 +346,39 @@ def test_the_histories_find_it_where_two_share_a_table(
         deque((lived(rng) for _ in range(50)), maxlen=0)
 
 
+def test_the_histories_find_it_where_a_flush_has_a_number_below_older_tables(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(History, "may_renumber", lambda self: True)
+    with pytest.raises(AssertionError, match=r"b'\d\d'"):
+        deque((lived(rng) for _ in range(200)), maxlen=0)
+
+
+def test_the_histories_find_it_where_level_0_is_renumbered_in_part(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next_plan = Refiltering.next_plan
+
+    def part(self: Refiltering, *given: Any) -> RefilterPlan | None:
+        plan = next_plan(self, *given)
+        return plan and attrs.evolve(plan, tables=plan.tables[-1:])
+
+    monkeypatch.setattr(Refiltering, "next_plan", part)
+    with pytest.raises(AssertionError, match=r"b'\d\d'"):
+        deque((lived(rng) for _ in range(200)), maxlen=0)
+
+
+def test_the_histories_find_it_where_what_is_merged_in_place_lies_across_a_gap(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_place(level: int, tables: frozenset[int], low: Any, high: Any) -> Claim:
+        return Claim(level, tables, low, high, 0, top=level + 1 if level else 0)
+
+    monkeypatch.setattr(Claim, "in_place", in_place)
+    with pytest.raises(OverlapError):
+        deque((lived(rng) for _ in range(500)), maxlen=0)
+
+
 def test_what_has_come_into_a_gap_waits_for_what_writes_around_it() -> None:
     """They share no table, and their outputs would overlap."""
     around = [table(1, b"a", b"c", level=1), table(2, b"x", b"z", level=1)]
@@ -300,6 +388,20 @@ def test_what_has_come_into_a_gap_waits_for_what_writes_around_it() -> None:
     assert not set(numbers(wide.inputs)) & set(numbers(inside.inputs))
     assert wide.claim.touches(inside.claim)
     assert inside.claim.touches(wide.claim)
+
+
+def test_what_would_come_into_a_gap_waits_for_what_is_merged_in_place_around_it() -> None:
+    around = [table(1, b"a", b"c", level=2), table(2, b"x", b"z", level=2)]
+    made = version([], [table(3, b"k", b"m", level=1)], around)
+    into = picking.expanded(made, 1, made.levels[1], OPTIONS)
+    both = picking.pick_in_place(made, 2, None, None, 9, OPTIONS)
+    one = picking.pick_in_place(made, 2, b"x", None, 9, OPTIONS)
+    assert both is not None
+    assert one is not None
+    assert (numbers(both.inputs), numbers(one.inputs)) == ([1, 2], [2])
+    assert both.claim.touches(into.claim)
+    assert into.claim.touches(both.claim)
+    assert not one.claim.touches(into.claim)
 
 
 # -- What is picked beside what runs -------------------------------------------------------
