@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lsm.version import PlacedTable, Version
 
 USUAL_BUDGET = "10 bits/key"
+# No budget is for more; what stands around the filters of a few keys takes more than that.
+_MOST_BITS = 100.0
 
 # A tree whose lookups take no longer than it would take them, but for so much of what they spend on
 # blocks in vain, is as good as placed anew; if its filters take no more than so much of the budget.
@@ -142,7 +144,7 @@ def _budget_of(state: State) -> str:
     """What the filters of a database take now, in words; the usual where there are none."""
     law = placing_for(state, None).law(state.opened_view().version)
     bits = sum(shape.bits or 0.0 for shape in law.shapes)
-    return f"{bits / law.keys:.2f} bits/key" if bits else USUAL_BUDGET
+    return f"{min(bits / law.keys, _MOST_BITS):.2f} bits/key" if bits else USUAL_BUDGET
 
 
 def placing_for(state: State, rule: BudgetRule | None) -> Placing:

@@ -17,9 +17,11 @@ from contextlib import suppress
 from typing import Any
 
 import lsm
+import policies
 from lsm.errors import CorruptionError, Error
 from policies.errors import PolicyConfigError
 from tests.lsm.forging import DIRECTORY, Files, files_of, forged, small_options, storage_of
+from tests.lsm.refilterable import reconfigure
 from tests.lsm.simulated import SimulatedStorage
 
 KEYS = 150
@@ -126,6 +128,8 @@ def _reads(db: lsm.DB) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "stats", lambda: (str(db.stats()), repr(db.stats()))
     yield "filters", lambda: str(db.filters())
     yield "drifted", lambda: [level.drifted for level in db.filters()]
+    yield "advise", lambda: str(db.advise())
+    yield "what refiltering would do", lambda: str(db.refilter(dry_run=True))
     yield "sizes", lambda: db.approximate_sizes((b"a", b"z"), (b"k05", b"k07"))
     yield "sstables", lambda: db.get_property(b"leveldb.sstables")
     yield "property", lambda: db.get_property(b"leveldb.stats")
@@ -146,6 +150,8 @@ def _writes(db: lsm.DB) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "flush", db.flush
     yield "wait_until_idle", db.wait_until_idle
     yield "compact_range", db.compact_range
+    yield "refilter", lambda: (reconfigure(db, policies.create("cuckoo")), str(db.refilter()))
+    yield "compact_range by force", lambda: db.compact_range(force=True)
     yield "put again", lambda: db.put(key(12), b"new")
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import attrs
 
 import lsm
+import policies
+from tests.lsm.refilterable import reconfigure
 from tests.lsm.simulated import SimulatedStorage
 
 Operation = tuple[bytes, bytes | None]
@@ -132,7 +134,7 @@ Steps = list[Step | None]
 
 
 def random_steps(rng: random.Random, writes: int) -> Steps:
-    """Writes, some of them synced, between flushes and compactions."""
+    """Writes, some of them synced, between flushes, compactions and refilterings."""
     steps: Steps = []
     for number in range(1, writes + 1):
         steps.append(writing(random_batch(rng), sync=rng.random() < 0.3))
@@ -142,9 +144,20 @@ def random_steps(rng: random.Random, writes: int) -> Steps:
             steps.append(lambda db, history: history.flush(db))
         if number % 11 == 0:
             steps.append(lambda db, _: db.wait_until_idle())
+        if number % 13 == 0:
+            steps.append(refilter)
+        if number % 14 == 0:
+            steps.append(lambda db, _: db.compact_range(force=True))
         if number % 20 == 0:
             steps.append(lambda db, _: db.compact_range())
     return [*steps, None]
+
+
+def refilter(db: lsm.DB, _: History) -> None:
+    """Give all tables filters that they do not have yet."""
+    kinds = {each.policy for level in db.filters() for each in level.tables}
+    reconfigure(db, policies.create("classic" if kinds == {"blocked"} else "blocked"))
+    db.refilter()
 
 
 def writing(operations: Sequence[Operation], *, sync: bool) -> Step:

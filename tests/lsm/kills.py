@@ -2,10 +2,10 @@
 
 ``python -m tests.lsm.kills [KILLS] [SEED]`` kills as often as the effort says, 500 times in a soak,
 or so often. Each life does to the database all that changes it; it ends while it opens, writes,
-flushes, merges or closes. After each, LevelDB and ours open copies of the directory, in which all
-must be that was acknowledged, and what was under way when it came, whole or not at all. The
-directory itself goes on to the next life as it was left, or behind one of them. What was found is
-told at the end.
+flushes, merges, refilters or closes. After each, LevelDB and ours open copies of the directory, in
+which all must be that was acknowledged, and what was under way when it came, whole or not at all.
+The directory itself goes on to the next life as it was left, or behind one of them. What was found
+is told at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import attrs
 import lsm
 from tests.effort import by_effort
 from tests.lsm.killed import Killed
-from tests.lsm.mortal import FLUSHING, MERGING, PHASES, WRITTEN, write_of
+from tests.lsm.mortal import FLUSHING, MERGING, PHASES, REFILTERING, WRITTEN, write_of
 from tests.lsm.witnesses import Contents, by_a_reader, by_lsm, by_plyvel, by_repair
 
 KILLS = by_effort(20, 100, 500)
@@ -159,7 +159,7 @@ class Directory:
         )  # fmt: skip
         # Several writers open it once, and do not close it.
         alone = len(self._writers) == 1
-        phase = rng.choice(PHASES if alone else (WRITTEN, FLUSHING, MERGING))
+        phase = rng.choice(PHASES if alone else (WRITTEN, FLUSHING, MERGING, REFILTERING))
         often = rng.randrange(1, rng.choice((10, 300, 2000)) if phase == WRITTEN else 5)
         while sum(line.startswith(phase) for line in process.lines) < often:
             process.must_read()

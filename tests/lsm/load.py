@@ -12,7 +12,9 @@ from typing import Any
 import attrs
 
 import lsm
+import policies
 from tests.lsm.ledger import Ledger
+from tests.lsm.refilterable import reconfigure
 
 
 @attrs.define(eq=False)
@@ -216,13 +218,17 @@ def walk_raw(raw: Any) -> list[tuple[bytes, bytes]]:
 
 
 def compact(load: Load) -> None:
-    """Flush, and compact ranges."""
+    """Flush, compact ranges, by force now and then, and refilter."""
     rng = load.rng()
     while load.goes_on():
-        if rng.random() < 0.5:
+        choice = rng.random()
+        if choice < 0.4:
             load.db.flush()
+        elif choice < 0.6:
+            reconfigure(load.db, policies.create(rng.choice(policies.available())))
+            load.db.refilter(max_bytes=rng.choice((None, 5000)))
         else:
             bounds = [rng.choice(load.ledgers).last if rng.random() < 0.5 else None for _ in "ab"]
-            load.db.compact_range(start=bounds[0], stop=bounds[1])
+            load.db.compact_range(start=bounds[0], stop=bounds[1], force=rng.random() < 0.3)
         pause = threading.Event()
         pause.wait(rng.random() * 0.02)  # else nothing would ever be left to other compactions

@@ -20,12 +20,14 @@ from typing import Any
 import attrs
 
 import lsm
+import policies
 from lsm import bulk
+from tests.lsm.refilterable import reconfigure
 
-OPENING, WRITTEN, FLUSHING, MERGING, CLOSING = (
-    b"opening", b"written", b"flushing", b"merging", b"closing",
+OPENING, WRITTEN, FLUSHING, MERGING, REFILTERING, CLOSING = (
+    b"opening", b"written", b"flushing", b"merging", b"refiltering", b"closing",
 )  # fmt: skip
-PHASES = (OPENING, WRITTEN, FLUSHING, MERGING, CLOSING)
+PHASES = (OPENING, WRITTEN, FLUSHING, MERGING, REFILTERING, CLOSING)
 KEYS = 300
 
 Put = tuple[bytes, bytes | None]
@@ -71,6 +73,7 @@ def options(rng: random.Random) -> dict[str, Any]:
         "level0_compact_files": rng.choice((1, 2, 4)),
         "compression": rng.choice((None, "snappy")),
         "bloom_filter_bits": rng.choice((0, 10)),
+        "refilter_bytes_per_second": rng.choice((0, 1 << 20, 1 << 30)),
     }
     if "max_background_jobs" in inspect.signature(lsm.DB).parameters:
         found["max_background_jobs"] = rng.choice((1, 2, 4))
@@ -109,7 +112,7 @@ class Mortal:
             tell(b"%s %d %d" % (WRITTEN, writer, number))
             number += 1
             if self.alone and rng.random() < 0.03:
-                rng.choice((self.flush, self.compact, self.reopen))(rng)
+                rng.choice((self.flush, self.compact, self.refilter, self.reopen))(rng)
 
     def do(self, write: Write, *, sync: bool) -> None:
         """One write, in the way that it says."""
@@ -141,7 +144,7 @@ class Mortal:
         while True:
             with self.db.snapshot() as snapshot:
                 before = list(snapshot)
-                rng.choice((self.flush, self.compact))(rng)
+                rng.choice((self.flush, self.compact, self.refilter))(rng)
                 assert list(snapshot) == before, "a snapshot has changed"
 
     def flush(self, rng: random.Random) -> None:
@@ -154,9 +157,15 @@ class Mortal:
         start, stop = sorted(b"%d/%03d" % (rng.randrange(3), rng.randrange(KEYS)) for _ in "12")
         tell(MERGING)
         if rng.random() < 0.2:
-            self.db.compact_range()
+            self.db.compact_range(force=rng.random() < 0.5)
         else:
             self.db.compact_range(start=start, stop=stop)
+
+    def refilter(self, rng: random.Random) -> None:
+        """Give tables filters that they lack, after some that were not lacking yet."""
+        reconfigure(self.db, policies.create(rng.choice(policies.available())))
+        tell(REFILTERING)
+        self.db.refilter(max_bytes=rng.choice((None, 20_000)))
 
     def reopen(self, rng: random.Random) -> None:
         """Close it, and open it with other options."""

@@ -10,6 +10,7 @@ import attrs
 import lsm
 import policies
 from lsm.options import TIB
+from policies import FilterPolicy, LevelPolicies
 from tests.lsm.independent_table import parse
 
 STILL: dict[str, Any] = {
@@ -80,6 +81,13 @@ def data_of(path: Path, number: int) -> bytes:
     """The bytes of a table's data blocks."""
     data = (path / f"{number:06}.ldb").read_bytes()
     return data[: parse(data).blocks[-1].end]
+
+
+def reconfigure(db: lsm.DB, policy: FilterPolicy) -> None:
+    """Have an open database go on as if it had been opened with this policy for all levels."""
+    store, filters = db._store, LevelPolicies.uniform(policy)
+    store.options = attrs.evolve(store.options, filters=filters)
+    store.installer.factory = attrs.evolve(store.installer.factory, policies=filters, placing=None)
 
 
 def files(path: Path) -> dict[str, bytes]:

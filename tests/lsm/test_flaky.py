@@ -27,7 +27,7 @@ from policies.config import Choice
 from tests.effort import by_effort
 from tests.lsm.configurations import BUILT_IN, TINY, Configuration
 from tests.lsm.flaky import OTHERS, SYNCS, FlakyFileSystem
-from tests.lsm.history import Contents, History, contents, random_batch
+from tests.lsm.history import Contents, History, contents, random_batch, refilter
 from tests.lsm.patience import patient
 
 LIVES = 4
@@ -121,6 +121,10 @@ def do_something(place: Place, db: lsm.DB, history: History) -> None:
     """One operation; whatever can be read is right."""
     rng = place.rng
     match rng.randrange(10):
+        case 0 if rng.random() < 0.3:
+            refilter(db, history)
+        case 0 if rng.random() < 0.3:
+            db.compact_range(force=True)
         case 0:
             rng.choice((db.flush, db.compact_range, db.wait_until_idle, db.resume))()
         case 1:

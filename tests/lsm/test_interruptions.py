@@ -17,6 +17,7 @@ import attrs
 import pytest
 
 import lsm
+import policies
 from tests.effort import by_effort, effort
 from tests.lsm.interrupting import (
     INSTRUCTIONS,
@@ -28,6 +29,7 @@ from tests.lsm.interrupting import (
     points,
 )
 from tests.lsm.patience import SECONDS, within
+from tests.lsm.refilterable import reconfigure
 
 # A file whose opening is interrupted before anybody has it is closed by Python, with a warning.
 pytestmark = pytest.mark.filterwarnings(
@@ -125,6 +127,13 @@ def compacted(subject: Subject) -> None:
     subject.db.compact_range()
 
 
+def drifted(subject: Subject) -> None:
+    """Have several tables, and other filters asked for than they have."""
+    subject.db.flush()
+    subject.db.wait_until_idle()
+    reconfigure(subject.db, policies.create("classic"))
+
+
 def full(subject: Subject) -> None:
     """Leave no room in the memtable."""
     subject.db.flush()
@@ -199,6 +208,8 @@ OPERATIONS: dict[str, tuple[Do, Do]] = {
     "look around": (look_around, flushed),
     "flush": (lambda it: it.db.flush(), half_sorted),
     "compact_range": (lambda it: it.db.compact_range(), half_sorted),
+    "compact_range by force": (lambda it: it.db.compact_range(force=True), compacted),
+    "refilter": (lambda it: it.db.refilter(), drifted),
     "resume": (lambda it: it.db.resume(), half_sorted),
     "wait_until_idle": (lambda it: it.db.wait_until_idle(), nothing),
     "bulk load": (load, half_sorted),
@@ -275,7 +286,8 @@ def read_within(subject: Subject) -> None:
 
 def wait_within(subject: Subject) -> None:
     """What waits for the background is refused rather than waiting for itself."""
-    for call in (subject.db.flush, subject.db.compact_range, subject.db.wait_until_idle):
+    db = subject.db
+    for call in (db.flush, db.compact_range, db.refilter, db.wait_until_idle):
         with pytest.raises(lsm.Error, match="in the middle of another operation"):
             call()
 

@@ -21,10 +21,12 @@ from hypothesis.stateful import (
 )
 
 import lsm
+import policies
 from lsm.options import LEVELS
 from tests.effort import examples
 from tests.lsm import odd_policies
-from tests.lsm.configurations import Configuration, configurations
+from tests.lsm.configurations import BUILT_IN, Configuration, configurations
+from tests.lsm.refilterable import reconfigure
 from tests.lsm.simulated import SimulatedStorage
 
 # -- What is expected ----------------------------------------------------------------------
@@ -162,6 +164,7 @@ def all_keys(letters: list[bytes]) -> list[bytes]:
 
 SIZES = st.sampled_from([8] * 12 + [0, 0, 1, 40, 300, 300, 5000, 100 << 10])
 FLAGS = st.booleans()
+MOST = st.none() | st.integers(1, 5000)
 WHICH = st.integers(0, 7)
 MOVES = st.sampled_from(["next", "prev"] * 2 + ["seek", "seek_to_start", "seek_to_stop"])
 RAW_MOVES = st.sampled_from(["next", "prev"] * 2 + ["seek", "seek_to_first", "seek_to_last"])
@@ -472,9 +475,15 @@ def machine(order: Order, letters: list[bytes], compare_bytes: bool) -> type[Mac
             self.db.flush()
             assert self.db.stats().memtable_bytes == 0
 
-        @rule(start=any_key, stop=any_key)
-        def compact_range(self, start: bytes | None, stop: bytes | None) -> None:
-            self.db.compact_range(start=start, stop=stop)
+        @rule(start=any_key, stop=any_key, force=FLAGS)
+        def compact_range(self, start: bytes | None, stop: bytes | None, force: bool) -> None:
+            self.db.compact_range(start=start, stop=stop, force=force)
+            self.check_all()
+
+        @rule(policy=st.sampled_from(sorted({policy.name for policy, _ in BUILT_IN})), most=MOST)
+        def refilter(self, policy: str, most: int | None) -> None:
+            reconfigure(self.db, policies.create(policy))
+            self.db.refilter(max_bytes=most)
             self.check_all()
 
         @rule()
@@ -618,6 +627,8 @@ STEPS = [
     ("flush", b""),
     ("compact", b""),
     ("compact", b"b"),
+    ("compact by force", b""),
+    ("refilter", b""),
 ]
 
 
@@ -650,6 +661,11 @@ def test_every_snapshot_keeps_its_versions(steps: list[tuple[str, bytes]], inter
                     db.flush()
                 case "compact":
                     db.compact_range(stop=key or None)
+                case "compact by force":
+                    db.compact_range(force=True)
+                case "refilter":
+                    reconfigure(db, policies.create(("classic", "cuckoo")[number % 2]))
+                    db.refilter()
         for reader, expected in [*readers, (db, held)]:
             assert list(reader.iterator()) == expected.items()
             assert list(reader.iterator(reverse=True)) == expected.items()[::-1]

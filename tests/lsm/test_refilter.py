@@ -468,3 +468,12 @@ def test_a_directory_of_leveldbs_gets_filters_of_ours_and_stays_its_own(
         db.refilter()
         assert filters_of(db) == {("blocked", "built")}
         assert dict(db) == expected
+
+
+def test_advice_is_given_for_one_key_too(path: Path) -> None:
+    """Whose filter takes more bits than any budget is for."""
+    with lsm.DB(path, create_if_missing=True, filter_policy=BEFORE) as db:
+        db.put(b"a", b"1")
+        db.flush()
+        assert db.advise().keys == 1
+        assert not db.refilter(dry_run=True).tables
