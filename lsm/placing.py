@@ -171,11 +171,17 @@ class Prospect:
         return policy, _told(law, run)
 
     def _law_for(self, shape: Shape) -> TreeLaw:
-        """The law of the tree, solved anew when a good part of it has joined since."""
+        """The law of the tree, solved anew when a good part of it has joined since.
+
+        Tables on level 0 come and go while those below it stay: these are placed without them.
+        """
         law, joining = self._law, shape.keys if self._joins else 0
         if law is None or self._joined + joining > _FRESH_SHARE * law.keys:
-            shapes = [*self._shapes, shape] if joining else self._shapes
-            law = self._law = TreeLaw(self._placing.rule, shapes, self._data)
+            everything = [*self._shapes, shape] if joining else self._shapes
+            shapes = everything if self._level == 0 else [each for each in everything if each.level]
+            keys = sum(each.keys for each in everything)
+            part = sum(each.keys for each in shapes) / keys if keys else 1.0
+            law = self._law = TreeLaw(self._placing.rule, shapes, self._data, part or 1.0)
             self._joined = -joining
         return law
 

@@ -60,32 +60,25 @@ class Shape:
     missed: float = 0.0
 
 
-@attrs.frozen
-class _Level:
-    """The run that a table is of: its keys in all, and the share of all keys in its ranges."""
-
-    keys: int
-    share: float
-
-
 class TreeLaw:
     """What a rule gives each table of a tree, and those that are about to join it.
 
-    ``data_bytes`` is what a budget in percent is a share of.
+    ``data_bytes`` is what a budget in percent is a share of. These tables may have a ``part`` of all
+    keys only, and of the budget.
     """
 
-    def __init__(self, rule: BudgetRule, shapes: Sequence[Shape], data_bytes: int = 0):
+    def __init__(
+        self, rule: BudgetRule, shapes: Sequence[Shape], data_bytes: int = 0, part: float = 1.0
+    ):
         self.rule = rule
         self.shapes = shapes
         self.keys = sum(shape.keys for shape in shapes)
-        self.budget = rule.budget.bits(self.keys, data_bytes)
+        self.budget = rule.budget.bits(round(self.keys / part), data_bytes) * part
         self._map = _KeyMap(shapes)
-        shares = self._map.shares
-        self._levels = _levels(shapes, shares)
         self._lookups = _lookups(shapes) if rule.heat else 0.0
         self.runs = [
             self._run(shape, share, shape.missed if rule.heat else 0.0)
-            for shape, share in zip(shapes, shares, strict=True)
+            for shape, share in zip(shapes, self._map.shares, strict=True)
         ]
         self.law = law(self.runs, self.budget, models=rule.models(), read_ns=rule.read_ns)
         self.options = self.law.options
@@ -125,17 +118,12 @@ class TreeLaw:
         return math.exp(self.law.price)
 
     def _run(self, shape: Shape, share: float, missed: float) -> Run:
-        """The run of a table with this share of all keys in its range.
+        """The run of a table with this share of all keys in its range, which are as many lookups.
 
-        It is asked by the share of lookups that its keys have of its level's, so that keys over
-        lookups are the same for all of them; and where lookups were counted, by what it has missed.
+        Where lookups were counted, those that it has missed tell better.
         """
-        level = self._levels.get(shape.level)
-        coming = share
-        if level is not None:
-            coming = level.share * shape.keys / level.keys if level.keys else 0.0
         absent, rest = self.rule.absent_share, 1 - self.rule.absent_share
-        in_vain = coming * (absent + rest * self._map.share_beneath(shape.level, shape.keys))
+        in_vain = share * (absent + rest * self._map.share_beneath(shape.level, shape.keys))
         in_vain = (missed + SUPPOSED_LOOKUPS * in_vain) / (self._lookups + SUPPOSED_LOOKUPS)
         found = rest * shape.keys / max(1, self.keys)
         return Run(shape.keys, in_vain + found, in_vain)
@@ -251,16 +239,6 @@ class _Axis:
             return (bisect_left(self._ranks, key) + bisect_right(self._ranks, key)) / 2
         digits = key[self._begin : self._begin + _DIGITS] if type(key) is bytes else b""
         return float(int.from_bytes(digits.ljust(_DIGITS, b"\0"), "big"))
-
-
-def _levels(shapes: Sequence[Shape], shares: Sequence[float]) -> dict[int, _Level]:
-    """The runs that the levels below 0 are."""
-    found: dict[int, _Level] = {}
-    for shape, share in zip(shapes, shares, strict=True):
-        if shape.level:
-            before = found.get(shape.level, _Level(0, 0.0))
-            found[shape.level] = _Level(before.keys + shape.keys, min(1.0, before.share + share))
-    return found
 
 
 def _lookups(shapes: Sequence[Shape]) -> float:

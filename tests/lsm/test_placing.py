@@ -91,7 +91,12 @@ def test_filters_say_why_they_are_what_they_are(tmp_path: Path, rng: random.Rand
 @patient
 @pytest.mark.parametrize(
     ("budget", "low", "high"),
-    [("0 bits/key", 0, 0), ("3 bits/key", 2.4, 3.4), ("16 bits/key", 13, 17.6), ("20 KiB", 2.5, 4.8)],
+    [
+        ("0 bits/key", 0, 0),
+        ("3 bits/key", 2.4, 3.4),
+        ("16 bits/key", 13, 17.6),
+        ("20 KiB", 2.5, 4.8),
+    ],
 )
 def test_budgets_of_all_kinds(
     budget: str, low: float, high: float, tmp_path: Path, rng: random.Random

@@ -186,7 +186,7 @@ def test_it_begins_with_the_heat_of_its_range() -> None:
     assert law.run(hot).missed > 5 * law.run(cold).missed
 
 
-@pytest.mark.parametrize(("too_much", "compare"), [(1.5, float.__lt__), (-1.5, float.__gt__)])
+@pytest.mark.parametrize(("too_much", "compare"), [(3.0, float.__lt__), (-3.0, float.__gt__)])
 def test_what_others_take_too_much_those_to_come_make_good(
     too_much: float, compare: object
 ) -> None:
