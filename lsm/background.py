@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm import compaction, drift, jobs, picking, table_copy
+from lsm import compaction, jobs, picking, refilter_job
 from lsm.compaction import Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
-from lsm.errors import CorruptionError, IOError, SyncError
+from lsm.errors import SyncError
+from lsm.following import Following
 from lsm.options import LEVELS
 from lsm.picking import Plan
 from lsm.refiltering import Refiltering, RefilterPlan
 from lsm.starter import STARTER
 from lsm.table_factory import DeeperLevels
-from policies.errors import PluginError, cause
+from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import OrderedKey
@@ -124,10 +125,9 @@ class Background:
             ]
         self._loading = _Kind("load", 1, self._has_load, self._install_load)
         self._tidying = _Kind("tidying", 1, self._has_tidying, lambda: None)
-        self._refiltering = _Kind("refilter", 1, self._has_drift, self._follow)
-        self._installs_followed = -1
-        self._hopeless: set[int] = set()
-        self._kinds += [self._loading, self._tidying, self._refiltering]
+        following = Following(self, state, installer)
+        self._following = _Kind("following", 1, following.has_work, following.work)
+        self._kinds += [self._loading, self._tidying, self._following]
 
     def schedule(self, besides: _Kind | None = None) -> None:
         """Start a thread for each kind of work that is due and has a worker without one.
@@ -235,7 +235,7 @@ class Background:
 
     def _has_tidying(self) -> bool:
         """Whether a failure kept whoever installed something from removing what is obsolete."""
-        others = [kind for kind in self._kinds if kind not in (self._tidying, self._refiltering)]
+        others = [kind for kind in self._kinds if kind not in (self._tidying, self._following)]
         return not self._installer.is_tidy(self._installer.installs) and not any(
             kind.is_busy() or kind.has_work() for kind in others
         )
@@ -582,66 +582,6 @@ class Background:
             finally:
                 del error
 
-    def _has_drift(self) -> bool:
-        """Whether filters are to follow what has come since they were looked at, and nobody works.
-
-        Without a pace for that they wait until they are asked for.
-        """
-        if not self._state.options.refilter_bytes_per_second or self._is_kept_out():
-            return False
-        others = [kind for kind in self._kinds if kind is not self._refiltering]
-        return self._installs_followed != self._installer.installs and not any(
-            kind.is_busy() or kind.has_work() for kind in others
-        )
-
-    def _follow(self) -> None:
-        """Give the tables that have drifted other filters, while nothing else is to be done.
-
-        What comes meanwhile is looked at again; what could not be helped is left alone.
-        """
-        state, installs = self._state, self._installer.installs
-        request = self._what_drifted()
-        if request is None:
-            self._installs_followed = installs
-            return
-        self._refilterings.append(request)
-        try:
-            while not (state.must_stop() or self._is_kept_out()):
-                ticket = state.changed.ticket()
-                self._skip_what_left(request)
-                if request.is_done:
-                    self._installs_followed = installs + request.installs
-                    break
-                self.schedule(besides=self._refiltering)
-                ticket.wait()
-        finally:
-            request.is_withdrawn = True
-            self._refilterings.remove(request)
-        self._hopeless |= request.hopeless
-        for each in request.skipped:
-            if each.number in request.hopeless:
-                _log.warning("%s: a table keeps its filter: %s", state.directory, each.reason)
-        if request.error is not None:
-            _log.warning("%s: filters stay as they are: %s", state.directory, cause(request.error))
-
-    def _what_drifted(self) -> Refiltering | None:
-        """The request for all tables that have drifted; None where that cannot be told."""
-        state = self._state
-        try:
-            tree = drift.find(state)
-        except BaseException as error:  # of a plug-in that fails to say what its filters cost
-            if not state.must_stop():
-                _log.warning("%s: filters stay as they are: %s", state.directory, cause(error))
-            return None
-        self._hopeless &= {table.number for table in tree.tables}
-        levels = {table.level for table in tree.tables if table.number in self._hopeless}
-        drifted = [
-            table
-            for table in tree.drifted
-            if table.number not in self._hopeless and (table.level or 0 not in levels)
-        ]
-        return Refiltering.of(tree, drifted, state.options.refilter_bytes_per_second)
-
     def _skip_what_left(self, request: Refiltering) -> None:
         """Leave out the tables that were merged or moved since they were asked for."""
         with self._lock:  # nobody is between taking a table and counting it
@@ -657,37 +597,33 @@ class Background:
 
     def _refilter(self, task: _Task, plan: RefilterPlan) -> None:
         """Write tables anew with the filters that they lack; what cannot be copied stays."""
-        installer, request = self._installer, plan.request
-        pause = partial(self._pause_refiltering, request)
-        oldest_first = sorted(plan.tables, key=lambda table: table.number)
-        outputs = []
-        try:
-            for table, number in zip(oldest_first, task.numbers, strict=True):
-                wanted = request.plan_for(installer.factory, table, task.deeper)
-                output = table_copy.copy(installer.factory, table.file, number, wanted, pause)
-                table_copy.check_bounds(output, table)
-                if output.table.filter.state == "failed":
-                    raise table_copy.NotCopiableError(
-                        f"{table.number:06}.ldb: no other filter can be built: "
-                        f"{output.table.filter.reason}"
-                    )
-                outputs.append(output)
-        except (table_copy.NotCopiableError, CorruptionError, PluginError) as error:
-            installer.discard_outputs()
-            request.give_up(plan.tables, str(error))
-            return
-        except SyncError:
-            raise
-        except IOError as error:
-            installer.discard_outputs()
-            request.error = error.with_traceback(None)
-            return
-        edit = Edit(deleted=[(plan.level, table.number) for table in plan.tables])
-        files = installer.add(edit, plan.level, outputs)
-        installer.install(edit, files)
-        request.finish(plan.tables)
+        pause = partial(self._pause_refiltering, plan.request)
+        files = refilter_job.run(self._installer, plan, task.numbers, task.deeper, pause)
         with self._lock:
             self._state.work.refiltered += len(files)
+
+    def follow(self, request: Refiltering) -> bool:
+        """Whether a request of the background's own was done, and nobody has had to be let in."""
+        self._refilterings.append(request)
+        try:
+            while not (self._state.must_stop() or self._is_kept_out()):
+                ticket = self._state.changed.ticket()
+                self._skip_what_left(request)
+                if request.is_done:
+                    return True
+                self.schedule(besides=self._following)
+                ticket.wait()
+            return False
+        finally:
+            request.is_withdrawn = True
+            self._refilterings.remove(request)
+
+    def is_otherwise_idle(self) -> bool:
+        """Whether nobody works, but for who would have filters follow, and nobody has to."""
+        others = [kind for kind in self._kinds if kind is not self._following]
+        return not self._is_kept_out() and not any(
+            kind.is_busy() or kind.has_work() for kind in others
+        )
 
     def _pause_refiltering(self, request: Refiltering, copied: int) -> None:
         """Stop when told to, and keep to the pace that was asked for while nobody waits."""

@@ -63,8 +63,8 @@ class Shape:
 class TreeLaw:
     """What a rule gives each table of a tree, and those that are about to join it.
 
-    ``data_bytes`` is what a budget in percent is a share of. These tables may have a ``part`` of all
-    keys only, and of the budget.
+    ``data_bytes`` is what a budget in percent is a share of. These tables may have only a ``part``
+    of all keys, and of the budget.
     """
 
     def __init__(
