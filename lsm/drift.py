@@ -194,7 +194,7 @@ def _carried(found: FilterSummary, keys: int, then: Option) -> Option:
         return attrs.evolve(NO_FILTER, policy=found.policy, bits_per_key=taken)
     fpr = then.fpr if found.expected_fpr is None else found.expected_fpr
     bits = 8 * found.bytes / max(1, keys)
-    return Option(found.policy, found.params, bits, fpr, probe_ns_of(found.policy))
+    return Option(found.policy, found.params, bits, fpr, probe_ns_of(found.policy, keys))
 
 
 def _is(found: FilterSummary, then: Option) -> bool:

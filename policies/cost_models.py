@@ -99,7 +99,7 @@ def option_of(policy: FilterPolicy, num_keys: int) -> Option | None:
         return None
     expected = family.predicted_fpr(num_keys, size)
     bits = 8 * _stored_bytes(family, size) / max(1, num_keys)
-    return Option(family.name, params, bits, expected, probe_ns_of(family.name))
+    return Option(family.name, params, bits, expected, probe_ns_of(family.name, num_keys))
 
 
 def _stored_bytes(family: Family, size: Any) -> int:
@@ -114,14 +114,15 @@ def _bytes_around(family: Family) -> int:
     return bytes_around(family.name, {family.rate_parameter: 0.001234})
 
 
-def probe_ns_of(policy: str) -> float:
-    """What it takes to ask a filter; as the dearest of ours where nobody knows."""
-    family = FAMILIES.get(policy)
+def probe_ns_of(policy: str, num_keys: int) -> float:
+    """What it takes to ask a filter of so many keys; as the dearest of ours where nobody knows."""
     if policy == NO_FILTER.policy:
         return 0.0
-    if family is None or family.cost is None:
-        return max(each.cost.probe for each in FAMILIES.values() if each.cost is not None)
-    return family.cost.probe
+    family = FAMILIES.get(policy)
+    if family is not None and family.cost is not None:
+        return family.cost.probe_among(num_keys)
+    known = [each.cost for each in FAMILIES.values() if each.cost is not None]
+    return max(cost.probe_among(num_keys) for cost in known)
 
 
 def usual_models() -> tuple[CostModel, ...]:

