@@ -165,21 +165,6 @@ class Heat:
             self._is_due = True
 
 
-def total(version: Version) -> int:
-    """The lookups of absent keys that the counts stand for: as many as one run has seen, at most.
-
-    Every one of them came by each run that has the range of its key.
-    """
-    return max(sum(table.file.missed for table in run) for run in _runs(version))
-
-
-def expected(version: Version, table: PlacedTable) -> float:
-    """About how many lookups a table that is not there yet would have been asked in vain by."""
-    own = _own_level(version, table)
-    seen = sum(sensor.file.missed * _part(sensor, table) for sensor in own)
-    return seen + _seen_elsewhere(version, table, own)
-
-
 def _arrived(
     known: Iterable[PlacedTable], unknown: Iterable[PlacedTable]
 ) -> Iterator[tuple[PlacedTable, int, int]]:

@@ -11,7 +11,7 @@ import pytest
 from lsm import heat
 from lsm.comparator import CustomComparator
 from lsm.disk.keys import PUT, pack, rank_of
-from lsm.heat import Heat, expected, total
+from lsm.heat import Heat
 from lsm.kernels import TableFile
 from lsm.version import PlacedTable, Version
 from tests.effort import by_effort
@@ -102,14 +102,12 @@ def test_what_fills_a_hole_in_a_level_takes_what_has_gone_through_it() -> None:
         asked(each, missed)
     after = cut([5, 6, 7], 2, [0, 4000, 8000, 10_000])
     before = version([], [], own, deeper)
-    predicted = [expected(before, each) for each in after]
     heat_of().inherit(before, version([], [], after, deeper))
     assert counts(after) == [
         pytest.approx(100 + 2000, rel=0.05),
         pytest.approx(2000 + 70, rel=0.05),
         pytest.approx(20_000, rel=0.05),
     ]
-    assert counts(after) == pytest.approx(predicted, rel=0.05)
 
 
 def test_seams_between_tables_are_no_holes(rng: random.Random) -> None:
@@ -145,7 +143,7 @@ def test_a_flushed_table_begins_with_what_has_come_by_the_deepest_beneath_it() -
     flushed = table(9, key(2000), key(7999))
     before = version([], [], [], below, deepest)
     heat_of().inherit(before, version([flushed], [], [], below, deepest))
-    assert flushed.file.missed == 200 == round(expected(before, flushed))
+    assert flushed.file.missed == 200
     assert flushed.file.found == 0
     assert counts(below) == [100] * 4
     elsewhere = table(10, key(8500), key(9999))
@@ -254,9 +252,6 @@ def test_compactions_lose_and_invent_nothing(turn: int, rng: random.Random) -> N
     assert sum(each.file.found for each in new) == sum(each.file.found for each in reached)
     handed_over = sum(counts(reached))
     assert handed_over <= sum(counts(new)) <= handed_over + elsewhere
-    for each in new:
-        if not any(meets(each, other) for other in own):
-            assert each.file.missed == round(expected(before, each))
 
 
 def meets(one: PlacedTable, other: PlacedTable) -> bool:
@@ -369,17 +364,6 @@ def test_more_tables_remember_more() -> None:
     tables[0].file.missed += 1
     heat_of().inherit(version([], tables), version([], tables))
     assert set(counts(tables)) == {1024}
-
-
-# ---- The rest
-
-
-def test_the_total_is_that_of_the_hottest_run() -> None:
-    newest = [asked(table(9, b"a", b"z"), 5), asked(table(8, b"a", b"z"), 70)]
-    below = [asked(each, 40) for each in cut([1, 2], 1, [0, 10, 20])]
-    assert total(version()) == 0
-    assert total(version(newest)) == 70
-    assert total(version(newest, below)) == 80
 
 
 def test_a_comparator_that_raises_costs_heat_and_nothing_else(
