@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from filters.sizing_parameters import checked_int
-from lsm.options import LEVELS
+from lsm.options import LEVELS, Size, size_in_bytes
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -39,6 +39,17 @@ def flag(name: str, value: Any) -> bool:
     if value is False or value is None:
         return False
     raise TypeError(f"{name} is True or False, not {type(value).__name__}")
+
+
+def optional_size(name: str, value: int | str | None) -> int | None:
+    """A number of bytes above 0, which may be text such as ``"20 MiB"``, or None for None."""
+    if value is None:
+        return None
+    size: int = size_in_bytes(value)
+    rule = Size(1, 1 << 62)
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise rule.wrong_kind(name, size)
+    return checked_int(name, size, rule.low, rule.high)
 
 
 def check_progress(progress: object) -> None:

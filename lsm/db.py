@@ -7,9 +7,15 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Self, final
 
-from filters.sizing_parameters import checked_int
 from lsm import drift, inspection, iterators, lookups, opening
-from lsm.arguments import check_progress, checked_levels, flag, key_bytes, optional_key
+from lsm.arguments import (
+    check_progress,
+    checked_levels,
+    flag,
+    key_bytes,
+    optional_key,
+    optional_size,
+)
 from lsm.batch import WriteBatch
 from lsm.kernels import Keyspace
 from lsm.options import NOT_GIVEN, NotGiven
@@ -197,8 +203,8 @@ class DB(Keyspace):
         *,
         dry_run: bool | None = False,
         levels: Iterable[int] | None = None,
-        max_bytes: int | None = None,
-        bytes_per_second: int | None = None,
+        max_bytes: int | str | None = None,
+        bytes_per_second: int | str | None = None,
         progress: Callable[[RefilterProgress], object] | None = None,
     ) -> RefilterReport:
         """Give tables the filters that they would be given today; their data stay as they are.
@@ -206,21 +212,19 @@ class DB(Keyspace):
         Tables that were moved, or written under another configuration or for a smaller tree, are
         copied with new filters, those first that save the most. ``dry_run`` only tells which and
         why. ``levels`` are the levels to look at, ``max_bytes`` how many bytes of tables are taken
-        at most, the first table in any case, and ``bytes_per_second`` the pace. ``progress`` is
-        called in this thread after each; what it raises ends the refiltering, as an interruption
-        does, and the tables that were done stay so.
+        at most, the first table in any case, and ``bytes_per_second`` the pace; both may be text
+        such as ``"20 MiB"``. ``progress`` is called in this thread after each; what it raises ends
+        the refiltering, as an interruption does, and the tables that were done stay so.
         """
-        asked = checked_levels(levels)
-        for name, number in (("max_bytes", max_bytes), ("bytes_per_second", bytes_per_second)):
-            if number is not None:
-                checked_int(name, number, 1, 1 << 62)
+        asked, most = checked_levels(levels), optional_size("max_bytes", max_bytes)
+        pace = optional_size("bytes_per_second", bytes_per_second)
         check_progress(progress)
         self._store.check_open()
         return self._store.refilter(
             dry_run=flag("dry_run", dry_run),
             levels=asked,
-            max_bytes=max_bytes,
-            bytes_per_second=bytes_per_second,
+            max_bytes=most,
+            bytes_per_second=pace,
             progress=progress,
         )
 

@@ -77,10 +77,12 @@ class RefilterReport:
             )
         for each in self.skipped:
             yield f"{each.level:>5} {each.number:>7} stays as it is: {each.reason}"
-        verb = "would be" if self.dry_run else "were"
+        did = "was" if len(self.tables) == 1 else "were"
+        verb = "would be" if self.dry_run else did
         mib = 1 << 20
         yield (
-            f"{len(self.tables)} tables of {self.bytes / mib:.1f} MiB {verb} given another filter"
+            f"{len(self.tables)} {'table' if len(self.tables) == 1 else 'tables'} of "
+            f"{self.bytes / mib:.1f} MiB {verb} given another filter"
             + (f", {self.left} more have drifted" if self.left else "")
         )
         yield (

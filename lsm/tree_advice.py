@@ -137,7 +137,8 @@ class TreeAdvice:
         )
         moved = sum(each.moved for each in self.levels)
         yield (
-            f"refiltering copies {self.refilter_tables} tables, "
+            f"refiltering copies {self.refilter_tables} "
+            f"{'table' if self.refilter_tables == 1 else 'tables'}, "
             f"{self.refilter_bytes / _MIB:.1f} MiB, without touching their data"
             + (f"; {moved} were moved from other levels" if moved else "")
         )
