@@ -109,7 +109,7 @@ class TableCopy:
                 raise NotCopiableError(
                     f"{reader.name}: its keys take more than {most_key_bytes} bytes"
                 )
-            if some:
+            if filter.wants_keys:
                 filter.add_blocks(some, ends)
             # In whole pieces, which the system has a place for: what straddles takes longer.
             whole = ends[-1][1] // _COPIED_AT_ONCE * _COPIED_AT_ONCE

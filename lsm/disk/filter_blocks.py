@@ -80,7 +80,7 @@ class FilterWriter(Protocol):
     wants_keys: ClassVar[bool]
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
-        """Take the keys of one data block or more."""
+        """Take the keys of one data block or more, or where one ends whose keys were taken."""
 
     def finish(self) -> WrittenFilter:
         """The filter, or why there is none; once only."""
@@ -149,7 +149,7 @@ class WindowFilters:
         """Collect the keys, and close the windows that end before the block behind them."""
         start = end = 0
         for end, next_offset in ends:
-            if next_offset // _WINDOW_BYTES > len(self._offsets):
+            if next_offset // _WINDOW_BYTES > len(self._offsets) and start < end:
                 self._keys.append(_part_of(keys, start, end))
                 start = end
             while next_offset // _WINDOW_BYTES > len(self._offsets):
@@ -341,10 +341,10 @@ class PlannedFilter:
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Hand the keys on, or keep them for a plug-in."""
-        if not self._num_keys:
-            self._first = keys[0]
-        self._last = keys[-1]
-        self._num_keys += len(keys)
+        if keys:
+            self._first = self._first if self._num_keys else keys[0]
+            self._last = keys[-1]
+            self._num_keys += len(keys)
         if self._filter is not None:
             self._filter.add_blocks(keys, ends)
         else:
@@ -381,6 +381,8 @@ class ChosenFilter:
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Keep the keys, or their digests."""
+        if not keys:
+            return
         if not self._num_keys:
             self._first = keys[0]
         self._last = keys[-1]

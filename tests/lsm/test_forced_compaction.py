@@ -337,4 +337,7 @@ def test_it_goes_on_beside_whoever_writes_and_merges(path: Path) -> None:
         assert dict(db) == expected
         assert db.stats().background_error is None
         db.wait_until_idle()
+        db.put(b"last", expected.setdefault(b"last", b"of all"))
+        db.flush()  # whoever was reading until now had files kept
+        db.wait_until_idle()
         assert len(list(path.glob("*.ldb"))) == sum(counts(db))

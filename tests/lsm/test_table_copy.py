@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import plyvel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lsm
@@ -166,6 +166,17 @@ def properties_of(table: Table) -> Properties:
     policy=st.sampled_from([*POLICIES, "leveldb in blocks", "a plug-in"]),
     is_bulk=st.booleans(),
     at_once=st.sampled_from([1, 200, 5000, 1 << 20]),
+)
+@example(  # a block whose keys come before its end does, which is that of a window as well
+    data={b"\x00": [(0, 1, b"ab" * 2035)]},
+    comparator=BYTEWISE,
+    block_size=1,
+    interval=1,
+    compression="none",
+    before="binary-fuse",
+    policy="leveldb in blocks",
+    is_bulk=False,
+    at_once=1,
 )
 def test_a_copy_is_the_table_that_would_be_written_anew(
     name: str,
