@@ -6,6 +6,7 @@ What runs already has claims, and a plan that touches one of these waits. ``jobs
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING
 
 import attrs
@@ -185,15 +186,12 @@ def pick_in_place(
     With them go those that have further versions of their keys: a tombstone that nothing beneath
     needs is left out, and no older version may stay behind.
     """
-    tables = [each for each in version.overlapping(level, low, high) if each.number < older_than]
-    if not tables:
+    tables = version.overlapping(level, low, high)
+    from_old_on = dropwhile(lambda each: each.number >= older_than, tables)
+    old = list(takewhile(lambda each: each.number < older_than, from_old_on))
+    if not old:
         return None
-    everything, size = version.levels[level], options.max_file_size
-    first = everything.index(tables[0])
-    old = [each.number < older_than for each in everything[first:]]
-    length = old.index(False) if False in old else len(old)
-    taken = _limited(everything[first : first + length], PIECE_FACTOR * size)
-    lower = _clean_cut(version, level, [each for each in taken if each in tables] or tables[:1])
+    lower = _clean_cut(version, level, _limited(old, PIECE_FACTOR * options.max_file_size))
     grandparents = _grandparents(version, level - 1, lower)
     return Plan(level=level - 1, upper=(), lower=lower, grandparents=grandparents)
 
