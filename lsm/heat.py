@@ -267,12 +267,6 @@ def _own_level(version: Version, table: PlacedTable) -> Sequence[PlacedTable]:
     return _overlapping(version.levels[table.level], table) if table.level else ()
 
 
-def _runs(version: Version) -> Iterator[Sequence[PlacedTable]]:
-    """Tables that do not overlap: each one of level 0, and each level below."""
-    yield from ((table,) for table in version.levels[0])
-    yield from version.levels[1:]
-
-
 def _overlapping(run: Sequence[PlacedTable], where: PlacedTable | _Gap) -> Sequence[PlacedTable]:
     first = bisect_left(run, where.first, key=attrgetter("last"))
     end = first

@@ -1,9 +1,9 @@
 """The law of placement for a tree of tables: which filter each of them would best have.
 
 An absent key is looked for in every table whose range has it. How many lookups that are, nobody
-knows beforehand: so the law takes absent keys to lie where the keys of the tables do, and where
-lookups were counted it believes the counts. Tables of one level are one run to it, but where the
-counts tell them apart; each table of level 0 is a run of its own.
+knows beforehand: so the law takes absent keys to lie where the keys of all tables do, and where
+lookups were counted it believes the counts. Tables of a level that lie as close as each other have
+one rate then, as if they were one run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ _DIGITS = 8
 # Where a float of so many bytes still tells two places apart.
 _LEAST_SPAN = 2.0**13
 _LEAST_OF_RANKS = 0.5
-
 
 # Its multiples, whole ones left out, are spread evenly, however many are taken.
 _GOLDEN = (math.sqrt(5) - 1) / 2
