@@ -337,3 +337,25 @@ def test_tables_of_leveldb_are_guessed_about(tmp_path: Path, rng: random.Random)
         advice = db.advise(budget="10 bits/key")
         assert advice.keys == pytest.approx(sum(1 for _ in db), rel=0.35)
         assert all(level.policies_now == {"none": level.tables} for level in advice.levels)
+
+
+@patient
+def test_a_budget_below_what_leveldbs_filters_take_opens_all_the_same(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    path, expected = str(tmp_path / "db"), {rng.randbytes(12): b"value" * 4 for _ in range(20_000)}
+    options = {"create_if_missing": True, "write_buffer_size": 1 << 17, "bloom_filter_bits": 20}
+    with plyvel.DB(path, **options) as db:
+        for key, value in expected.items():
+            db.put(key, value)
+    with lsm.DB(path, filter_budget="1 bits/key") as db:
+        db.wait_until_idle()
+        report = db.refilter()
+        assert report.filter_bytes_after <= 1.03 * len(expected) / 8
+        assert dict(db) == expected
+        assert db.advise().bits_now <= 1.03 * db.advise().budget_bits
+    with lsm.DB(path, filter_budget="0 bits/key") as db:
+        db.refilter()
+        assert {t.policy for level in db.filters() for t in level.tables} == {"none"}
+        assert dict(db) == expected
