@@ -139,7 +139,7 @@ class Background:
                 continue
             worker = kind.idle()
             if worker is not None and kind.has_work():
-                STARTER.start(partial(self._run, kind, worker), kind.name)
+                STARTER.start(partial(self._run, kind, worker), kind.name, worker)
 
     def parts(self) -> tuple[object, ...]:
         """The objects with locks that have to be renewed in a forked child."""

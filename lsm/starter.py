@@ -31,7 +31,8 @@ class _Starter:
 
     def forget(self) -> None:
         """Forget the thread and its tasks, as in a forked child, which has no threads."""
-        self._tasks: SimpleQueue[Task] = SimpleQueue()
+        self._tasks: dict[object, Task] = {}
+        self._asked: SimpleQueue[object] = SimpleQueue()
         self._is_running = False
 
     def run(self) -> None:
@@ -40,17 +41,27 @@ class _Starter:
             threading.Thread(target=self._serve, name=f"{_PREFIX}starter", daemon=True).start()
             self._is_running = True
 
-    def start(self, task: Callable[[], None], name: str, *, daemon: bool = True) -> None:
-        """Have a task run in a thread of its own; the process waits for it unless ``daemon``."""
-        self._tasks.put((task, name, daemon))
+    def start(
+        self, task: Callable[[], None], name: str, place: object, *, daemon: bool = True
+    ) -> None:
+        """Have a task run in a thread of its own; the process waits for it unless ``daemon``.
+
+        Nothing happens if the thread of another one for the same place is still to be started:
+        threads that have others started could otherwise be more and more.
+        """
+        self._tasks.setdefault(place, (task, name, daemon))
+        self._asked.put(place)  # anew, for an interruption may have come between the two before
 
     def _serve(self) -> None:
-        tasks = self._tasks
+        tasks, asked = self._tasks, self._asked
         while True:
-            task, name, daemon = tasks.get()
-            while not _started(task, name, daemon):
-                time.sleep(_RETRY_SECONDS)
-            del task  # which holds a database
+            place = asked.get()
+            if place in tasks:
+                task, name, daemon = tasks.pop(place)
+                while not _started(task, name, daemon):
+                    time.sleep(_RETRY_SECONDS)
+                del task  # which holds a database
+            del place
 
 
 def _started(task: Callable[[], None], name: str, daemon: bool) -> bool:

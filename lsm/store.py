@@ -189,7 +189,7 @@ class Store(State):
 
     def _close_in_another_thread(self) -> None:
         STARTER.run()
-        STARTER.start(self._close_and_log, "close", daemon=False)
+        STARTER.start(self._close_and_log, "close", self, daemon=False)
 
     def _close_and_log(self) -> None:
         """Close, and log an error: in a thread of its own nobody waits for it."""

@@ -77,4 +77,6 @@ class Killed:
         """The stacks of its threads, if it still has any."""
         self.process.send_signal(signal.SIGABRT)
         self.process.wait(PATIENCE)
+        assert self.process.stdout is not None
+        self.process.stdout.close()  # or the test after this one fails, too, as it is collected
         return self.stderr.read_text()
