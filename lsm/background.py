@@ -52,6 +52,8 @@ _LONGEST_AWAITING_SECONDS = 1.0
 _LONGEST_LOOKING_AWAY_SECONDS = 0.05
 # What a flush costs whatever its size is not to be taken for the cost of a full one.
 _LEAST_FILLED = 0.25
+# Where a compaction is always due, every so many of them let a table be refiltered.
+_MOST_BEFORE_REFILTERING = 4
 
 
 @attrs.frozen(eq=False)
@@ -112,6 +114,7 @@ class Background:
         self._lock = threading.Lock()  # for its own threads: no interruption comes to them
         self._deep_flush = self._flush_has_begun = False
         self._refilterings: deque[Refiltering] = deque()
+        self._begun_before_refiltering = 0
         self._claims: tuple[Claim, ...] = ()
         self._loads: deque[Load] = deque()
         count = jobs.at_once(state.options.max_background_jobs)
@@ -459,17 +462,27 @@ class Background:
     ) -> tuple[ManualCompaction | None, Plan | RefilterPlan | None] | None:
         """The first manual compaction in the queue, or else what is due and need not wait.
 
-        Where nothing else is, what somebody wants to be refiltered. Without a plan it is a manual
-        compaction that has nothing left to do.
+        Where nothing else is, or always something else was, what somebody wants to be refiltered.
+        Without a plan it is a manual compaction that has nothing left to do.
         """
         due = self._due(version, self._claims)
-        if due is not None or self._deep_flush or self._is_kept_out():
-            return due
+        if self._deep_flush or self._is_kept_out():
+            return None
+        if due is None or self._begun_before_refiltering >= _MOST_BEFORE_REFILTERING:
+            plan = self._refiltering_plan(version, keeps_pace=due is not None)
+            if plan is not None:
+                return None, plan
+        return due
+
+    def _refiltering_plan(self, version: Version, keeps_pace: bool) -> RefilterPlan | None:
+        """What somebody wants to be refiltered next, but for those whose pace asks to wait."""
+        now = time.perf_counter()
         for request in self._refilterings.copy():
-            if not request.is_withdrawn and not request.is_done:
+            waits = request.is_withdrawn or request.is_done
+            if not waits and not (keeps_pace and request.wait_until > now):
                 plan = request.next_plan(version, self._claims, not self._flush_has_begun)
                 if plan is not None:
-                    return None, plan
+                    return plan
         return None
 
     def _due(
@@ -512,8 +525,9 @@ class Background:
                 self._state.work.compacting = len(self._claims)
             numbers: tuple[int, ...] = ()
             level = LEVELS if plan is None else plan.level + 1
+            self._begun_before_refiltering += 1
             if isinstance(plan, RefilterPlan):
-                level = plan.level
+                self._begun_before_refiltering, level = 0, plan.level
                 numbers = tuple(self._installer.new_number() for _ in plan.tables)
             return _Task(manual, plan, DeeperLevels(view.version, level), numbers)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,48 @@ def test_what_a_compaction_takes_is_skipped_and_said(path: Path) -> None:
         assert report.left == 0
         assert filters_of(db) == {("classic", "built")}
         assert dict(db) == expected
+
+
+@patient
+def test_where_compactions_are_always_due_refiltering_has_its_turns(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = STILL | {"filter_policy": BEFORE}
+    with lsm.DB(path, create_if_missing=True, **given) as db:
+        for value in (b"old" * 20, b"new" * 20):
+            for number in range(30):
+                db.put(b"%02d" % number, value)
+                db.put(b"%02d+" % number, value)
+                db.flush()
+        assert counts(db)[:3] == [0, 30, 30]
+    begun: list[bool] = []
+    begin = Background._begin
+
+    def noted(self: Background) -> Any:
+        task = begin(self)
+        if task is not None:
+            begun.append(isinstance(task.plan, RefilterPlan))
+        return task
+
+    monkeypatch.setattr(Background, "_begin", noted)
+    gate = Gate("create", ".ldb")
+    full = CHANGED | {"level_size_base": 1024, "max_background_jobs": 1}
+    with lsm.DB(path, storage=Hooked(of_thread("lsm-background", gate)), **full) as db:
+        gate.wait()
+        with Crew() as crew:
+            crew.start(db.refilter)
+            until(lambda: bool(db._store.background._refilterings))
+            gate.open()
+        db.wait_until_idle()
+        assert set(dict(db).values()) == {b"new" * 20}
+        assert filters_of(db) == {("classic", "built")}
+    while_due = begun[: len(begun) - begun[::-1].index(False)]
+    assert while_due.count(False) > 10
+    turns = [at for at, is_refiltering in enumerate(while_due) if is_refiltering]
+    assert turns[0] == background._MOST_BEFORE_REFILTERING
+    assert all(
+        later - turn > background._MOST_BEFORE_REFILTERING for turn, later in pairwise(turns)
+    )
 
 
 @patient
