@@ -14,7 +14,7 @@ from benchmarks.subjects import as_programs_have_it
 from filters.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
-RECORD = ROOT / "docs" / "results" / "families.json"
+RECORD = ROOT / "docs" / "results" / "record.json"
 TARGET = ROOT / "filters" / "costs.py"
 KEYS = 1_000_000
 SMALLER = (10_000, 100_000)

@@ -45,16 +45,16 @@ class Cost:
 
 
 COSTS = {
-    "blocked": Cost(build=29.8, probe=56.8, smaller=(29.7, 32.9)),
-    "classic": Cost(build=75.1, probe=76.1, smaller=(44.6, 46.1)),
-    "binary-fuse": Cost(build=53, probe=63.6, smaller=(32.7, 35.8)),
-    "bumped-ribbon": Cost(build=131, probe=74.7, smaller=(51.8, 53.9)),
-    "xor": Cost(build=45.1, probe=63.3, smaller=(32.9, 36.7)),
-    "cuckoo": Cost(build=78.6, probe=63.2, smaller=(33.5, 37.1)),
-    "counting": Cost(build=116, probe=89.3, smaller=(46.7, 52.4)),
-    "scalable": Cost(build=171, probe=152, smaller=(68.6, 91.2)),
-    "leveldb": Cost(build=43.5, probe=65.1, smaller=(39.5, 42.3)),
-    "rocksdb": Cost(build=20.7, probe=51.1, smaller=(28.1, 29.2)),
-    "ribbon": Cost(build=103, probe=66.4, smaller=(40.1, 43.2)),
-    "cassandra": Cost(build=61.8, probe=79.4, smaller=(46.3, 50.6)),
+    "blocked": Cost(build=9.65, probe=17.1, smaller=(12.9, 14)),
+    "classic": Cost(build=31.4, probe=27.2, smaller=(21.2, 23.3)),
+    "binary-fuse": Cost(build=21, probe=19.5, smaller=(15.2, 16.8)),
+    "bumped-ribbon": Cost(build=49.7, probe=24.3, smaller=(21.4, 22.3)),
+    "xor": Cost(build=20.3, probe=20.5, smaller=(15.2, 16.1)),
+    "cuckoo": Cost(build=37.3, probe=19.8, smaller=(14.9, 16.5)),
+    "counting": Cost(build=44.3, probe=32.9, smaller=(22.1, 23.9)),
+    "scalable": Cost(build=80.4, probe=64.4, smaller=(30.6, 42.1)),
+    "leveldb": Cost(build=16.7, probe=25.3, smaller=(19, 21)),
+    "rocksdb": Cost(build=7.49, probe=15.4, smaller=(11.4, 12)),
+    "ribbon": Cost(build=48.6, probe=22.7, smaller=(18.3, 19.5)),
+    "cassandra": Cost(build=22.7, probe=28.8, smaller=(22.7, 23.4)),
 }

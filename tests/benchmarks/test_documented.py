@@ -76,10 +76,3 @@ def test_the_figures_are_those_of_the_record() -> None:
         table.documented(found.of("levels")),
     ):
         assert "\n".join(lines) in PAGE
-
-
-def test_the_figures_of_the_families_that_came_later_are_those_of_their_record() -> None:
-    found = Record.read(DOCS / "results" / "families.json")
-    assert str(found.head["date"])[:10] in PAGE
-    for line in tables.documented(found.of("filters"), "random", 1_000_000):
-        assert line in PAGE, line
