@@ -14,7 +14,7 @@ from __future__ import annotations
 from policies import builtin
 from policies.block import BlockDescription, describe_block, encode_block, open_block
 from policies.builtin import *  # noqa: F403 - a class for each policy, listed there
-from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
+from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader, RangeReader
 from policies.errors import (
     CorruptBlockError,
     DuplicatePolicyError,
@@ -41,6 +41,7 @@ __all__: list[str] = [
     "LevelPolicies",
     "PluginError",
     "PolicyConfigError",
+    "RangeReader",
     "Recommendation",
     "UnknownParameterError",
     "UnknownPolicyError",

@@ -73,7 +73,7 @@ class BlockDescription:
 
 
 class EmptyReader:
-    """The filter of no keys: answers "no" to every key."""
+    """The filter of no keys: answers "no" to every key and for every range."""
 
     __slots__ = ()
     num_keys = 0
@@ -86,6 +86,13 @@ class EmptyReader:
     def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
         """False for each key."""
         return [self.might_contain(key) for key in keys]
+
+    def may_contain_range(self, low: Buffer | None, high: Buffer | None) -> bool:
+        """False for any range, and TypeError for bounds that are none."""
+        for bound in (low, high):
+            if bound is not None:
+                key_bytes(bound)
+        return False
 
 
 def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> bytes:

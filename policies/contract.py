@@ -35,7 +35,7 @@ class FilterReader(Protocol):
 
     A reader may also have ``might_contain_digest(digest)`` with the ``digest_seed`` that digests
     for it are taken under, ``num_keys``, ``expected_fpr`` and ``__lsm_probe__``: every filter class
-    of ``filters`` is a reader.
+    of ``filters`` is a reader. One that answers for ranges, too, is a :class:`RangeReader`.
     """
 
     def might_contain(self, key: bytes, /) -> bool:
@@ -43,6 +43,24 @@ class FilterReader(Protocol):
 
     def might_contain_many(self, keys: Sequence[bytes], /) -> list[bool]:
         """The answers for many keys, in order."""
+
+
+class RangeReader(FilterReader, Protocol):
+    """A filter that also answers for ranges of keys, which iterators ask before they read.
+
+    Keys are in the order of their bytes. Ranges have the bounds of iterators: ``low`` belongs to
+    the range, ``high`` does not, and None is no bound on that side. A range whose low bound is not
+    below its high one holds no key, so that either answer is right.
+    """
+
+    def may_contain_range(self, low: bytes | None, high: bytes | None, /) -> bool:
+        """False: none of the keys that the filter was built of lies from ``low`` to ``high``."""
+
+
+def may_contain_range(reader: FilterReader, low: bytes | None, high: bytes | None) -> bool:
+    """The answer of a reader for a range; "maybe" of one that answers for keys alone."""
+    ask = getattr(reader, "may_contain_range", None)
+    return ask is None or ask(low, high) is not False
 
 
 class FilterBuilder(Protocol):

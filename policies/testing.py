@@ -21,13 +21,15 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import pytest
 
 from policies import block, registry
-from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader
+from policies.contract import BuildContext, FilterBuilder, FilterPolicy, FilterReader, RangeReader
 from policies.errors import cause
 from policies.verified import VerifiedBuilder
 
@@ -220,6 +222,36 @@ class FilterPolicyContract:
         maybes = sum(policy.open(filter).might_contain_many(ABSENT))
         assert maybes < 0.9 * len(ABSENT), f"{maybes} of {len(ABSENT)} absent keys may be there"
 
+    def test_every_range_that_holds_a_key_may(
+        self, policy: FilterPolicy, keys: list[bytes]
+    ) -> None:
+        """No range is denied that holds a key, wherever its bounds lie, and open ends have none."""
+        reader = _range_reader(policy, keys)
+        if reader is None:
+            return
+        ordered = sorted(set(keys))
+        for low, high in _ranges(ordered):
+            if _holds_one(ordered, low, high):
+                assert reader.may_contain_range(low, high) is not False, (
+                    f"the range from {_shown(low)} to {_shown(high)} is denied, and holds a key: "
+                    "the low bound belongs to it, the high one does not, and None is no bound"
+                )
+
+    def test_ranges_are_answered_with_true_or_false(self, policy: FilterPolicy) -> None:
+        """Bounds that are equal, empty or the wrong way round are answered like any others."""
+        keys = KEY_SETS["100 sorted"]
+        reader = _range_reader(policy, keys)
+        if reader is None:
+            pytest.skip("this policy answers for keys alone, or there is no filter")
+        few = [None, b"", b"\x00", b"key", *keys[:2], keys[-1] + b"\x00", b"\xff" * 20]
+        for low in few:
+            for high in few:
+                answer = reader.may_contain_range(low, high)
+                assert answer is True or answer is False, (
+                    f"may_contain_range() answers {answer!r} for {_shown(low)} to {_shown(high)}, "
+                    "allowed are True and False"
+                )
+
     def test_any_instance_reads(self, policy: FilterPolicy, keys: list[bytes]) -> None:
         """What reading needs is in the bytes, not in the policy's parameters."""
         filter = policy.create_filter(keys)
@@ -325,6 +357,34 @@ class FilterPolicyContract:
             builder.add(key)
         result = builder.finish()
         assert result.state in ("built", "declined"), result.reason
+
+
+def _range_reader(policy: FilterPolicy, keys: Sequence[bytes]) -> RangeReader | None:
+    """A filter of these keys that answers for ranges; None where there is none, or it does not."""
+    filter = policy.create_filter(keys)
+    reader: Any = None if filter is None else policy.open(filter)
+    return reader if hasattr(reader, "may_contain_range") else None
+
+
+def _ranges(ordered: Sequence[bytes]) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Ranges around these keys: of one key each, up to the next, and any between neighbours."""
+    rng = random.Random(22)
+    some = rng.sample(ordered, min(len(ordered), 200))
+    yield None, None
+    yield from ((key, key + b"\x00") for key in ordered)
+    yield from pairwise(ordered)
+    near = [None, b"", *some, *(key[:-1] for key in some), *(key + b"\x00" for key in some)]
+    near += [key[:-1] + b"\xff" * 9 for key in some]
+    yield from ((rng.choice(near), rng.choice(near)) for _ in range(3000))
+
+
+def _holds_one(ordered: Sequence[bytes], low: bytes | None, high: bytes | None) -> bool:
+    first = 0 if low is None else bisect_left(ordered, low)
+    return first < len(ordered) and (high is None or ordered[first] < high)
+
+
+def _shown(bound: bytes | None) -> str:
+    return "no bound" if bound is None else repr(bound[:50])
 
 
 def _check_found(reader: FilterReader, keys: Sequence[bytes]) -> None:

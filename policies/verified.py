@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -175,6 +176,7 @@ def _fault(reader: Any, keys: list[bytes]) -> str:
     """What is wrong with a reader's answers to its own keys, in each way that it may be asked."""
     fault = _fault_one_by_one([reader.might_contain(key) for key in keys])
     fault = fault or _fault_at_once(reader.might_contain_many(list(keys)), len(keys))
+    fault = fault or _fault_in_ranges(reader, keys)
     if fault or not hasattr(reader, "__lsm_probe__"):
         return fault
     from policies.door import ways_in  # ctypes, which few plug-ins need
@@ -198,6 +200,23 @@ def _fault_at_once(answers: Any, count: int) -> str:
     if len(answers) != count:
         return f"gave {len(answers)} answers for {count} keys"
     return _missed(sum(not answer for answer in answers), count)
+
+
+def _fault_in_ranges(reader: Any, keys: list[bytes]) -> str:
+    """What is wrong with the answers for ranges: those that hold one key, and up to the next."""
+    ask = getattr(reader, "may_contain_range", None)
+    if ask is None or not keys:
+        return ""
+    ordered = sorted(set(keys))
+    asked: list[tuple[bytes | None, bytes | None]] = [(None, None), (ordered[-1], None)]
+    asked += [(key, key + b"\x00") for key in ordered]
+    asked += pairwise(ordered)
+    for answer in (ask(low, high) for low, high in asked):
+        if answer is False:
+            return "built a filter that denies a range which holds one of its keys"
+        if answer is not True:
+            return f"answered a range with {type(answer).__name__}, not with True or False"
+    return ""
 
 
 def _missed(missed: int, count: int) -> str:

@@ -17,6 +17,7 @@ import policies
 from filters.families import FAMILIES
 from policies import BuildContext, FilterPolicy, FilterReader
 from policies.builtin import BUILTIN
+from policies.contract import may_contain_range
 from policies.testing import ABSENT, KEY_SETS, FilterPolicyContract
 from tests.policies.cases import policies_of
 
@@ -85,6 +86,52 @@ def _example_is_installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 class TestExamplePlugin(FilterPolicyContract):
     policies = (QuotientPolicy(), QuotientPolicy(slot_bits=16))  # type: ignore[call-arg]
+
+
+class RangePolicy(FilterPolicy):
+    """Keeps all keys, and knows which ranges hold one."""
+
+    name: ClassVar[str] = "test.range"
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b"".join(len(key).to_bytes(4, "big") + key for key in sorted(set(keys))) or b"\x00"
+
+    def open(self, filter: bytes) -> Any:
+        keys, rest = [], b"" if filter == b"\x00" else filter
+        while rest:
+            size = int.from_bytes(rest[:4], "big")
+            keys.append(rest[4 : 4 + size])
+            rest = rest[4 + size :]
+        return RangeKeeper(keys)
+
+
+class RangeKeeper:
+    """Its answers are the truth."""
+
+    def __init__(self, keys: list[bytes]):
+        self.keys = keys
+
+    def might_contain(self, key: bytes) -> bool:
+        """Whether it is there."""
+        return key in self.keys
+
+    def might_contain_many(self, keys: Sequence[bytes]) -> list[bool]:
+        """Whether each is there."""
+        return [key in self.keys for key in keys]
+
+    def may_contain_range(self, low: bytes | None, high: bytes | None) -> Any:
+        """Whether a key lies there."""
+        return any((low or b"") <= key and (high is None or key < high) for key in self.keys)
+
+
+class TestRanges(FilterPolicyContract):
+    policies = (RangePolicy(),)
+
+    @pytest.fixture(autouse=True)
+    def known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = dict(policies.registry._REGISTRY._registered)
+        monkeypatch.setattr(policies.registry._REGISTRY, "_registered", known)
+        policies.register(RangePolicy)
 
 
 class MostlyKeptPolicy(FilterPolicy):
@@ -172,6 +219,35 @@ class TestTheSuiteItself:
         self.suite.test_a_rate_is_a_rate(
             TwoFacedPolicy(True, rate=lambda: None), KEY_SETS["3 sorted"]
         )
+
+    @pytest.mark.parametrize(
+        "denied",
+        [
+            lambda low, high: low is None,
+            lambda low, high: high is None,
+            lambda low, high: low == b"key00000050",  # as if it did not belong to the range
+            lambda low, high: low == b"key0000005",
+        ],
+    )
+    def test_a_range_that_is_denied(
+        self, denied: Callable[[object, object], bool], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer = RangeKeeper.may_contain_range
+        monkeypatch.setattr(
+            RangeKeeper,
+            "may_contain_range",
+            lambda self, low, high: answer(self, low, high) and not denied(low, high),
+        )
+        with pytest.raises(AssertionError, match="is denied, and holds a key"):
+            self.suite.test_every_range_that_holds_a_key_may(RangePolicy(), KEY_SETS["100 sorted"])
+
+    @pytest.mark.parametrize("answer", [None, 1])
+    def test_a_range_that_is_answered_with_something_else(
+        self, answer: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(RangeKeeper, "may_contain_range", lambda *_: answer)
+        with pytest.raises(AssertionError, match=f"answers {answer} for .*allowed are True and"):
+            self.suite.test_ranges_are_answered_with_true_or_false(RangePolicy())
 
     def test_a_name_that_leads_nowhere(self) -> None:
         with pytest.raises(policies.UnknownPolicyError, match="mostly-kept"):
@@ -287,6 +363,32 @@ class TestDefaults:
         policy = BitmapPolicy()
         assert policy.with_seed(7) is policy
         assert policies.LevelDBPolicy().with_seed(7) == policies.LevelDBPolicy()
+
+
+class TestReadersAndRanges:
+    """Who does not answer for ranges says "maybe", and so does whoever says anything else."""
+
+    def test_one_that_answers_for_keys_alone(self) -> None:
+        reader = BitmapPolicy().open(BitmapPolicy().create_filter([b"a"]) or b"")
+        assert may_contain_range(reader, b"x", b"y")
+
+    def test_one_that_answers_for_ranges(self) -> None:
+        reader = RangePolicy().open(RangePolicy().create_filter([b"b"]))
+        assert may_contain_range(reader, b"a", b"c")
+        assert not may_contain_range(reader, b"a", b"b")
+        assert not may_contain_range(reader, b"c", None)
+
+    @pytest.mark.parametrize("answer", [None, 0, ""])
+    def test_all_but_false_is_maybe(self, answer: object, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(RangeKeeper, "may_contain_range", lambda *_: answer)
+        assert may_contain_range(RangeKeeper([]), None, None)
+
+    def test_the_filter_of_no_keys_denies_all_ranges(self) -> None:
+        block = policies.encode_block(policies.BlockedPolicy(), b"", num_keys=0)
+        reader = policies.open_block(block)
+        assert not may_contain_range(reader, None, None)
+        with pytest.raises(TypeError, match="encode it first"):
+            may_contain_range(reader, "a", None)  # type: ignore[arg-type]
 
 
 def test_the_reader_of_no_filter_answers_maybe() -> None:

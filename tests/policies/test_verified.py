@@ -54,6 +54,7 @@ class Scripted(FilterPolicy):
         "open": lambda: None,
         "one": lambda: True,
         "many": lambda: [True] * 4,
+        "range": lambda *_: True,
         "params": dict,
     }
 
@@ -102,6 +103,9 @@ class ScriptedReader:
     def might_contain_many(self, keys: list[bytes]) -> Any:
         keys.clear()  # what is handed to a policy is the policy's
         return self.steps["many"]()
+
+    def may_contain_range(self, low: bytes | None, high: bytes | None) -> Any:
+        return self.steps["range"](low, high)
 
 
 def scripted(**steps: Any) -> Scripted:
@@ -288,6 +292,24 @@ class TestFailed:
         assert (result.state, result.filter, result.num_keys) == ("failed", None, 0)
         assert result.reason.startswith("policy 'test.scripted' ")
         assert reason in result.reason
+
+    @pytest.mark.parametrize(
+        "denied", [(None, None), (b"c", None), (b"b", b"b\x00"), (b"b", b"c"), (b"a", b"b")]
+    )
+    def test_a_range_that_is_denied(self, denied: tuple[bytes | None, bytes | None]) -> None:
+        result = build(scripted(range=lambda *asked: asked != denied))
+        assert result.state == "failed"
+        assert result.reason.endswith("denies a range which holds one of its keys")
+
+    def test_an_answer_for_a_range_that_is_neither_true_nor_false(self) -> None:
+        result = build(scripted(range=lambda *_: 1))
+        assert result.reason.endswith("answered a range with int, not with True or False")
+
+    def test_a_range_that_raises(self) -> None:
+        def refuse(*_: object) -> None:
+            raise Panic("oops")
+
+        assert build(scripted(range=refuse)).reason.endswith("was verified: Panic: oops")
 
     def test_a_reader_that_is_none(self) -> None:
         class NoReader(Scripted):
