@@ -40,6 +40,7 @@ KINDS = (
     digest_kinds.LEVELDB,
     digest_kinds.ROCKSDB,
     digest_kinds.CASSANDRA,
+    digest_kinds.KEY_NUMBERS,
 )  # as filters/kernels/native/lsm_probe.h numbers them
 
 

@@ -6,6 +6,7 @@ XXH3 = "xxh3-64"  # under a secret seed: the families of our own
 XXPH3 = "xxph3-64"  # RocksDB's 64-bit hash
 LEVELDB = "leveldb-32"
 ROCKSDB = "rocksdb-32"  # RocksDB's 32-bit hash, which its legacy filters are asked with
+KEY_NUMBERS = "key-numbers"  # no digests: what range filters keep of keys, in their order
 CASSANDRA = "cassandra-128"  # h1 << 64 | h2 of Cassandra's MurmurHash3
 
 UNCOPIED = "digests are neither copied nor pickled, with the secret seed they hold: collect others"

@@ -10,6 +10,7 @@ from filters import (
     classic,
     counting,
     cuckoo,
+    grafite,
     header,
     leveldb,
     ribbon,
@@ -44,5 +45,6 @@ for _page in (
     rocksdb,
     ribbon,
     cassandra,
+    grafite,
 ):
     add(_page.RECORD)

@@ -81,6 +81,8 @@ class Family:
     """Whose files it is for."""
     in_tables: bool = True
     """Whether it can be the best choice where a table's keys are known and never change."""
+    answers_ranges: bool = False
+    """It keeps the order of keys, so that it answers for ranges; it is never asked with digests."""
     removes: bool = False
     grows: str = ""
     """What becomes of it past the number of keys it was made for; empty: it takes no more."""

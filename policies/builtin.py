@@ -31,6 +31,7 @@ __all__: list[str] = [
     "ClassicPolicy",
     "CountingPolicy",
     "CuckooPolicy",
+    "GrafitePolicy",
     "LevelDBPolicy",
     "NoFilterPolicy",
     "RibbonPolicy",
@@ -238,6 +239,15 @@ class BumpedRibbonPolicy(SeededPolicy, family="bumped-ribbon"):
 
     bits_per_key: float | None = None
     fpr: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class GrafitePolicy(SeededPolicy, family="grafite"):
+    """A filter that answers for ranges, too; ``fpr`` is the rate of those of ``range_length``."""
+
+    bits_per_key: float | None = None
+    fpr: float | None = None
+    range_length: int = 1
 
 
 @attrs.frozen(kw_only=True)

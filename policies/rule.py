@@ -146,10 +146,11 @@ class BudgetRule:
     def digests(self) -> Digests | None:
         """A collection for digests that any of its policies builds filters of, or None.
 
-        All families of our own take one kind of digest. Where others are named there is none.
+        All families of our own take one kind of digest, but those that answer for ranges. Where
+        these, or others, are named there is none.
         """
         classes = self._classes or tuple(registry.lookup(model.policy) for model in self._models)
-        if not all(cls in BUILTIN and issubclass(cls, SeededPolicy) for cls in classes):
+        if not all(map(_takes_digests, classes)):
             return None
         policy = BlockedPolicy() if self.seed is None else BlockedPolicy().with_seed(self.seed)
         return policy.digests()
@@ -167,6 +168,13 @@ class BudgetRule:
             let_pass(error)
             said = f"is not made with {dict(option.params)}: {cause(error)}"
             raise PluginError(f"filter policy {cls.__qualname__} {said}") from error
+
+
+def _takes_digests(cls: type[FilterPolicy]) -> bool:
+    """Whether a class is one of ours that all build of the same digests."""
+    if cls not in BUILTIN or not issubclass(cls, SeededPolicy):
+        return False
+    return not cls.family.answers_ranges
 
 
 def _families(what: str, named: object) -> tuple[str, ...]:

@@ -59,6 +59,10 @@ CASES = [
 ]
 SALTED = [case for case in CASES if case.salted]
 SALTED_DEFAULTS = [case for case in DEFAULTS if case.salted]
+# All but those that answer for ranges: these take keys as they are.
+DIGESTED = [case for case in CASES if not case.record.answers_ranges]
+DIGESTED_DEFAULTS = [case for case in DEFAULTS if not case.record.answers_ranges]
+SALTED_DIGESTED_DEFAULTS = [case for case in DIGESTED_DEFAULTS if case.salted]
 GROWING = [case for case in DEFAULTS if hasattr(case.cls(kernels.load("python")), "add")]
 
 # All others can be sized in bits, too, and have to be told how many keys will come.
@@ -69,6 +73,9 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_family = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 every_salted_case = pytest.mark.parametrize("case", SALTED, ids=str)
 every_salted_family = pytest.mark.parametrize("case", SALTED_DEFAULTS, ids=str)
+every_digested_case = pytest.mark.parametrize("case", DIGESTED, ids=str)
+every_digested_family = pytest.mark.parametrize("case", DIGESTED_DEFAULTS, ids=str)
+every_salted_digested_family = pytest.mark.parametrize("case", SALTED_DIGESTED_DEFAULTS, ids=str)
 every_growing_family = pytest.mark.parametrize("case", GROWING, ids=str)
 
 

@@ -280,6 +280,23 @@ def bumped_ribbon(attack: Attack) -> bytes:
     return attack.framed("bumped-ribbon", columns, words, num_keys, payload)
 
 
+def grafite(attack: Attack) -> bytes:
+    """Buckets that hold as many codes as are claimed, in any order."""
+    universe = attack.rng.choice((attack.within(1, 300), attack.within(1, 2**20), 2**63))
+    low_bits = attack.within(max(0, universe.bit_length() - 10), 63)
+    count = min(attack.rng.choice((0, 1, 2, attack.within(0, 200))), universe)
+    buckets = (universe - 1 >> low_bits) + 1
+    bits = [1] * count + [0] * (buckets - 1)
+    attack.rng.shuffle(bits)
+    high = sum(bit << index for index, bit in enumerate(bits))
+    prefix = attack.memory(attack.rng.choice((0, 0, 0, 1, 2, 30)))
+    head = struct.pack("<QLB", count, len(prefix), attack.within(0, 8)) + prefix
+    low = attack.memory(-(-count * low_bits // 8), used_bits=count * low_bits)
+    payload = head + low + high.to_bytes(-(-(count + buckets) // 8), "little")
+    num_keys = attack.within(count, 2**60) if count else 0
+    return attack.framed("grafite", low_bits, universe, num_keys, payload)
+
+
 def leveldb(attack: Attack) -> bytes:
     size = attack.rng.choice((0, 1, 2, 8, attack.within(0, 2000)))
     return attack.memory(size) + bytes((attack.rng.choice((attack.within(0, 31), 255)),))
@@ -332,4 +349,5 @@ WRITERS: dict[str, Callable[[Attack], bytes]] = {
     "xor": xor,
     "cassandra": cassandra,
     "bumped-ribbon": bumped_ribbon,
+    "grafite": grafite,
 }

@@ -20,6 +20,7 @@ FAMILIES = {
     6: "bumped-ribbon",
     7: "xor",
     8: "scalable",
+    9: "grafite",
 }
 
 
@@ -505,6 +506,121 @@ class BumpedRibbon(Reader):
         return found == expected
 
 
+class Grafite(Reader):
+    """Family 9."""
+
+    def validate(self) -> None:
+        self.require_limits((1, 2**63), (0, 63))
+        payload, universe, self.low_bits = self.frame.payload, self.frame.size, self.frame.parameter
+        if len(payload) < 13:
+            raise RefusedError("fixed fields")
+        self.count, self.width = number(payload, 0, 8), payload[12]
+        if self.width > 8:
+            raise RefusedError("width")
+        if self.count > self.frame.num_keys or self.count > universe:
+            raise RefusedError("more codes than there can be")
+        if (self.count == 0) != (self.frame.num_keys == 0):
+            raise RefusedError("keys without codes")
+        buckets = (universe - 1) // 2**self.low_bits + 1
+        prefix_end = 13 + number(payload, 8, 4)
+        high_start = prefix_end + (self.count * self.low_bits + 7) // 8
+        if len(payload) != high_start + (self.count + buckets + 7) // 8:
+            raise RefusedError("payload length")
+        self.prefix = payload[13:prefix_end]
+        self.low_start, low_end = 8 * prefix_end, 8 * prefix_end + self.count * self.low_bits
+        if bits_at(payload, low_end, 8 * high_start - low_end):
+            raise RefusedError("unused bits")
+        high_end = 8 * high_start + self.count + buckets
+        if bits_at(payload, high_end - 1, 8 * len(payload) - high_end + 1):
+            raise RefusedError("unused bits")
+        self.ends, ones = [], 0
+        for bit in range(8 * high_start, high_end):
+            if bits_at(payload, bit, 1):
+                ones += 1
+            else:
+                self.ends.append(ones)
+        if ones != self.count:
+            raise RefusedError("codes of all buckets")
+
+    def number_of(self, key: bytes) -> int:
+        """The number of a key that begins with the prefix."""
+        behind = key[len(self.prefix) :][: self.width]
+        return int.from_bytes(behind + bytes(self.width - len(behind)), "big")
+
+    def code(self, x: int) -> int:
+        """The code of a number."""
+        salt = self.frame.salt.to_bytes(8, "little")
+        m = [key_digest(salt + bytes([index]), self.frame.seed) for index in range(4)]
+        block, place = divmod(x, self.frame.size)
+        shift = ((m[0] * 2**64 + m[1]) * block + m[2] * 2**64 + m[3]) % 2**128 // 2**64
+        return (hi64(shift * self.frame.size) + place) % self.frame.size
+
+    def low(self, index: int) -> int:
+        """The lowest bits of a code."""
+        return bits_at(self.frame.payload, self.low_start + index * self.low_bits, self.low_bits)
+
+    def bucket(self, index: int) -> tuple[int, int]:
+        """The first code of a bucket, and the first behind it."""
+        return self.ends[index - 1] if index else 0, self.ends[index]
+
+    def has_code(self, first: int, last: int) -> bool:
+        """Whether a code lies between the two."""
+        (one, first_low), (other, last_low) = (
+            divmod(each, 2**self.low_bits) for each in (first, last)
+        )
+        start, end = self.bucket(one)
+        if one == other:
+            while start < end:
+                middle = (start + end) // 2
+                if self.low(middle) < first_low:
+                    start = middle + 1
+                else:
+                    end = middle
+            return start < self.bucket(one)[1] and self.low(start) <= last_low
+        if start < end and self.low(end - 1) >= first_low:
+            return True
+        if self.bucket(other)[0] > end:
+            return True
+        start, end = self.bucket(other)
+        return start < end and self.low(start) <= last_low
+
+    def answer(self, key: bytes) -> bool:
+        if key[: len(self.prefix)] != self.prefix:
+            return False
+        code = self.code(self.number_of(key))
+        return self.has_code(code, code)
+
+    def answer_range(self, low: bytes, high: bytes) -> bool:
+        """The answer for the keys from ``low`` up to, but without, ``high``."""
+        if low >= high or high <= self.prefix:
+            return False
+        first, last = 0, 256**self.width - 1
+        if low > self.prefix:
+            if low[: len(self.prefix)] != self.prefix:
+                return False
+            first = self.number_of(low)
+        if high[: len(self.prefix)] == self.prefix:
+            last = self.number_of(high)
+            if len(high) <= len(self.prefix) + self.width and high[-1]:
+                last -= 1
+        if first > last:
+            return False
+        size = self.frame.size
+        if last - first >= size:
+            return self.count > 0
+        pieces = [(first, last)]
+        if first // size < last // size:
+            pieces = [(first, last - last % size - 1), (last - last % size, last)]
+        for begin, end in pieces:
+            one, other = self.code(begin), self.code(end)
+            if one <= other:
+                if self.has_code(one, other):
+                    return True
+            elif self.has_code(one, size - 1) or self.has_code(0, other):
+                return True
+        return False
+
+
 READERS: dict[str, type[Reader]] = {
     "classic": Classic,
     "counting": Counting,
@@ -514,6 +630,7 @@ READERS: dict[str, type[Reader]] = {
     "scalable": Scalable,
     "xor": Xor,
     "bumped-ribbon": BumpedRibbon,
+    "grafite": Grafite,
 }
 
 

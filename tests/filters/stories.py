@@ -75,6 +75,7 @@ def _read(cls: Any, family: str, data: bytes, how: dict[str, str]) -> Iterator[F
         some = [judge.answer(key) for key in KEYS[::JUDGED]]
         assert some == answers[::JUDGED], "the page answers otherwise"
     yield "digests", digested(built)
+    yield "ranges", ranges(built, judge)
     yield from told(built, family)
     written = built.to_bytes(**how)
     assert bytes(written) == data, "other bytes are written than were read"
@@ -118,6 +119,22 @@ def asked(built: Any) -> Iterator[bool]:
         door = opened(built)
         assert [bool(door.ask(key)) for key in KEYS] == answers
     return iter(answers)
+
+
+def ranges(built: Any, judge: Any) -> list[Any]:
+    """The answers for ranges between keys, without bounds, and of one key; how many are missed."""
+    if not hasattr(built, "may_contain_range"):
+        return []
+    bounds = [None, *KEYS[:40:3], *sorted(KEYS)[:40:3]]
+    asked = [(low, high) for low in bounds for high in bounds]
+    asked += [(key, key + b"\x00") for key in KEYS]
+    digests = type(built).digests()
+    digests.add_many(KEYS)
+    answers = [built.may_contain_range(low, high) for low, high in asked]
+    for (low, high), answer in list(zip(asked, answers, strict=True))[::JUDGED]:
+        if low is not None and high is not None:
+            assert judge.answer_range(low, high) == answer, "the page answers otherwise"
+    return [*answers, built.count_missing(digests)]
 
 
 def digested(built: Any) -> list[Any]:

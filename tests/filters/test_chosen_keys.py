@@ -107,7 +107,12 @@ def assert_nothing_is_lost(cls: Any, numbers: list[int], salted: bool) -> Any:
 
 DIGESTED = {"leveldb", "cassandra"}  # their digests are no 64 bits wide
 every_family_of_64_bits = pytest.mark.parametrize(
-    "name", [name for name in FAMILIES if name not in DIGESTED]
+    "name",
+    [
+        name
+        for name, family in FAMILIES.items()
+        if name not in DIGESTED and not family.answers_ranges
+    ],
 )
 
 

@@ -18,12 +18,15 @@ from filters import PackedKeys
 from filters.compat_hashing import cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 from tests.effort import by_effort, examples, once
 from tests.filters.cases import (
-    DEFAULTS,
+    DIGESTED_DEFAULTS,
+    SALTED_DIGESTED_DEFAULTS,
     Case,
     every_case,
+    every_digested_case,
+    every_digested_family,
     every_family,
     every_growing_family,
-    every_salted_family,
+    every_salted_digested_family,
     random_keys,
 )
 from tests.filters.test_rocksdb import TRAILERS, build_legacy
@@ -68,7 +71,7 @@ def salt(case: Case) -> dict[str, int]:
     return {"salt": SALT} if case.salted else {}
 
 
-@every_family
+@every_digested_family
 def test_a_collection_tells_its_kind_seed_and_length_and_no_secret(
     kernel: ModuleType, case: Case
 ) -> None:
@@ -87,7 +90,7 @@ def test_a_collection_tells_its_kind_seed_and_length_and_no_secret(
         assert f"{SEED:x}" not in text.lower()
 
 
-@every_salted_family
+@every_salted_digested_family
 def test_a_seed_that_nobody_gave_is_random(kernel: ModuleType, case: Case) -> None:
     one, two = case.cls(kernel).digests(), case.cls(kernel).digests(seed=None)
     assert one.digest_seed != two.digest_seed
@@ -102,7 +105,7 @@ def test_a_seed_that_nobody_gave_is_random(kernel: ModuleType, case: Case) -> No
         case.cls(kernel).digests(seed="1")
 
 
-@every_case
+@every_digested_case
 @examples(15)
 @given(
     keys=st.lists(st.binary(max_size=40), max_size=80),
@@ -149,22 +152,21 @@ def test_a_build_leaves_the_digests_as_they_were(
     )
 
 
-@every_salted_family
+@every_salted_digested_family
 def test_keys_collected_once_build_two_families(kernel: ModuleType, case: Case) -> None:
     keys = [b"%d" % i for i in range(300)]
     digests = collection(kernel, case, keys)
-    for other in DEFAULTS:
-        if other.salted:
-            built = other.build(kernel, digests, salt=SALT)
-            assert built == other.build(kernel, keys, **secrets(other))
-            assert built.digest_seed == SEED
-            assert built.count_missing(digests) == 0
+    for other in SALTED_DIGESTED_DEFAULTS:
+        built = other.build(kernel, digests, salt=SALT)
+        assert built == other.build(kernel, keys, **secrets(other))
+        assert built.digest_seed == SEED
+        assert built.count_missing(digests) == 0
 
 
-@every_family
+@every_digested_family
 def test_digests_of_another_kind_or_seed_are_refused(kernel: ModuleType, case: Case) -> None:
     built = case.build(kernel, [b"key"], **secrets(case))
-    for other in DEFAULTS:
+    for other in DIGESTED_DEFAULTS:
         if kind_of(other) == kind_of(case):
             continue
         says = f"these are {kind_of(other)} digests, and this family takes {kind_of(case)}"
@@ -182,7 +184,7 @@ def test_digests_of_another_kind_or_seed_are_refused(kernel: ModuleType, case: C
         assert str(SEED) not in str(error.value)
 
 
-@every_family
+@every_digested_family
 def test_numbers_that_are_no_digests_are_refused(kernel: ModuleType, case: Case) -> None:
     digests = collection(kernel, case)
     bits = 128 if case.family == "cassandra" else 64
@@ -233,7 +235,7 @@ def test_keys_come_in_every_form(kernel: ModuleType, case: Case) -> None:
 
 
 @once
-@every_family
+@every_digested_family
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 128, 1000, by_effort(5000, 20_000, 50_000)])
 def test_count_missing_counts_exactly_the_denied(
     kernel: ModuleType, case: Case, count: int, rng: random.Random
@@ -264,7 +266,7 @@ def payload_of(case: Case, data: bytes) -> range:
     return range(40 + directory, len(data) - 8)
 
 
-@every_family
+@every_digested_family
 def test_a_filter_that_lost_bits_is_found_out(
     kernel: ModuleType, case: Case, rng: random.Random
 ) -> None:

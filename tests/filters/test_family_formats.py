@@ -62,6 +62,10 @@ SIZING_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("bumped-ribbon", {}),
     ("bumped-ribbon", {"fpr": 0.4}),
     ("bumped-ribbon", {"bits_per_key": 33}),
+    ("grafite", {}),
+    ("grafite", {"bits_per_key": 3}),
+    ("grafite", {"bits_per_key": 64}),
+    ("grafite", {"fpr": 0.01, "range_length": 100}),
 ]
 
 
@@ -226,6 +230,7 @@ TITLES = [
     "xor, 16 bits, two shards",
     "bumped ribbon, a list",
     "bumped ribbon, one layer",
+    "grafite",
 ]
 
 
@@ -257,6 +262,13 @@ def traced(reader: Any, key: bytes) -> list[str]:
             if start >= 0:
                 found, expected = reader.column(value, layer, start)
                 cells[1:] = [str(layer), str(start), spelled(found), spelled(expected)]
+        case "grafite":
+            number = reader.number_of(key)
+            code = reader.code(number)
+            bucket, low = divmod(code, 2**reader.low_bits)
+            start, end = reader.bucket(bucket)
+            codes = [2**reader.low_bits * bucket + reader.low(each) for each in range(start, end)]
+            cells = [f"0x{number:012x}", str(code), str(bucket), spelled(codes), str(low)]
         case _:
             shard, value, slots, fingerprint = reader.places(salted)
             width = reader.frame.parameter // 4
@@ -365,6 +377,9 @@ WRITERS: dict[str, Callable[[ModuleType], Any]] = {
         KEYS, fpr=0.01, seed=SEED, salt=SALT
     ),
     "bumped ribbon, one layer": lambda kernel: layered(kernel),
+    "grafite": lambda kernel: kernel.GrafiteFilter.build(
+        KEYS, bits_per_key=7, seed=SEED, salt=SALT
+    ),
 }
 
 
@@ -554,6 +569,19 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]
     ("ribbon: fewer keys than hashes", LIST, ((8, U64, 2),), 0),
     ("ribbon: more keys than hashes", LIST, ((8, U64, 4),), 0),
     ("ribbon: more keys than slots", LAYER, ((8, U64, 193),), 0),
+    ("grafite: numbers of 9 bytes", "grafite", ((52, BYTE, 9),), 0),
+    ("grafite: more codes than keys", "grafite", ((40, U64, 4),), 1),
+    ("grafite: fewer codes than there are", "grafite", ((40, U64, 2),), 0),
+    ("grafite: no codes", "grafite", ((40, U64, 0),), -2),
+    ("grafite: a prefix that there is not", "grafite", ((48, U32, 1),), 0),
+    ("grafite: a prefix of 2^32 - 1 bytes", "grafite", ((48, U32, 2**32 - 1),), 0),
+    ("grafite: no payload", "grafite", (), -16),
+    ("grafite: a bit behind the lowest ones", "grafite", ((54, BYTE, 0xAC),), 0),
+    ("grafite: one code more in its buckets", "grafite", ((55, BYTE, 0x1D),), 0),
+    ("grafite: one code less in its buckets", "grafite", ((55, BYTE, 0x05),), 0),
+    ("grafite: a code behind the last bucket", "grafite", ((55, BYTE, 0x25),), 0),
+    ("grafite: a bit behind the last bucket", "grafite", ((55, BYTE, 0x4D),), 0),
+    ("grafite: codes below 2^63 + 1", "grafite", ((16, U64, 2**63 + 1), (7, BYTE, 63)), 0),
 ]
 
 
@@ -624,6 +652,8 @@ LARGEST = [
     (LAYER, ((7, BYTE, 31), (16, U64, 95)), 8 * 90),
     (LAYER, ((8, U64, 192),), 0),
     *[(LAYER, ((48, BYTE, code),), 8) for code in (0, 1, 2, 3)],
+    *[("grafite", ((52, BYTE, width),), 0) for width in (0, 1, 8)],
+    ("grafite", ((16, U64, 65), (8, U64, 2**60)), 0),
 ]
 
 

@@ -215,7 +215,7 @@ def test_a_native_door_outlives_its_filter_wherever_that_came_from(
             while doors:
                 door = doors.pop(rng.randrange(len(doors)))
                 assert all(map(door.ask, keys))
-                if case.family in FAMILY_IDS:
+                if case.family in FAMILY_IDS and not case.record.answers_ranges:
                     assert all(door.ask_digest(door.digest(key)) for key in keys[:10])
                 del door
         gc.collect(0)

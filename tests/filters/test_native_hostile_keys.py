@@ -13,7 +13,14 @@ import pytest
 
 from filters import PackedKeys
 from tests.effort import by_effort
-from tests.filters.cases import Case, every_family, needs_native, outcome, twins
+from tests.filters.cases import (
+    Case,
+    every_digested_family,
+    every_family,
+    needs_native,
+    outcome,
+    twins,
+)
 from tests.filters.test_native_changes import meanwhile
 
 pytestmark = needs_native
@@ -149,7 +156,7 @@ def becoming(keys: PackedKeys, **others: Any) -> Callable[..., None]:
     return change
 
 
-@every_family
+@every_digested_family
 @pytest.mark.parametrize("first", ["width", "offsets"])
 @pytest.mark.parametrize("then", ["width", "offsets"])
 def test_packed_keys_that_are_made_anew_while_they_are_read_stay_within_their_memory(

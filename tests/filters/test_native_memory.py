@@ -28,6 +28,7 @@ from xxhash import xxh3_64_intdigest
 from filters import FilterError, PackedKeys, binary_fuse, hashing, xor
 from tests.filters.cases import (
     Case,
+    every_digested_family,
     every_family,
     every_growing_family,
     needs_native,
@@ -271,7 +272,7 @@ def readers(native: ModuleType, case: Case) -> dict[str, Callable[[list[Any]], A
     return table
 
 
-@every_family
+@every_digested_family
 @pytest.mark.parametrize("place", [0, 10, 63, 64, 255, 256, 299])
 def test_a_list_that_becomes_shorter_while_it_is_read_is_an_error(
     native: ModuleType, case: Case, place: int
@@ -919,7 +920,7 @@ def lets_others_run(work: Callable[[], Any]) -> bool:
     return turns > 4
 
 
-@every_family
+@every_digested_family
 def test_work_on_packed_keys_lets_other_threads_run(
     native: ModuleType, case: Case, many_keys: PackedKeys
 ) -> None:

@@ -22,6 +22,7 @@ from tests.filters.cases import (
     every_family,
     every_growing_family,
     every_salted_case,
+    every_salted_digested_family,
     every_salted_family,
     positives,
     random_keys,
@@ -149,7 +150,7 @@ def test_an_immutable_buffer_is_viewed_and_a_mutable_one_copied(
         mapped.close()
 
 
-@every_salted_family
+@every_salted_digested_family
 def test_a_digest_asks_the_same_as_its_key(kernel: ModuleType, case: Case) -> None:
     built = case.build(kernel, KEYS, seed=SEED)
     assert built.digest_seed == SEED
@@ -164,7 +165,8 @@ def test_a_digest_asks_the_same_as_its_key(kernel: ModuleType, case: Case) -> No
 def test_seed_and_salt_are_random_unless_given(kernel: ModuleType, case: Case) -> None:
     one, two = case.build(kernel, KEYS), case.build(kernel, KEYS)
     assert one != two
-    assert one.digest_seed != two.digest_seed
+    if not case.record.answers_ranges:
+        assert one.digest_seed != two.digest_seed
     given = {"seed": SEED, "salt": SALT}
     assert case.build(kernel, KEYS, **given) == case.build(kernel, KEYS[::-1] * 2, **given)
 

@@ -38,6 +38,7 @@ from tests.filters.cases import (
     every_case,
     every_family,
     every_growing_family,
+    every_salted_digested_family,
     every_salted_family,
     needs_native,
     outcome,
@@ -142,7 +143,7 @@ def test_an_empty_filter_denies_everything(case: Case, rng: random.Random) -> No
         for empty in (built, case.cls(kernel).from_bytes(built.to_bytes())):
             assert not any(empty.might_contain_many(absent))
             assert not any(empty.might_contain(key) for key in absent)
-            if case.salted:
+            if hasattr(empty, "might_contain_digest"):
                 assert not any(empty.might_contain_digest(rng.getrandbits(64)) for _ in range(3000))
 
 
@@ -678,6 +679,7 @@ def misuses(case: Case) -> dict[str, Misuse]:
         "growth": (1, 3, 5, 2.0, "2", True),
         "fp_chance": (0, 6.71e-05, 1.1, -1, "0.1", True, float("nan")),
         "expected_keys": (-1, 2**60, 1 << 40, 1.0, "1", True),
+        "range_length": (0, -1, 2**33, 1.5, "1", True),
     }
     for name in sizes.keys() & inspect.signature(cls(twins()[0]).build).parameters.keys():
         for value in sizes[name]:
@@ -707,8 +709,16 @@ def misuses(case: Case) -> dict[str, Misuse]:
     table["digests of another kind"] = lambda kernel: made(kernel).count_missing(
         (kernel.LevelDBBloomFilter if case.salted else kernel.CuckooFilter).digests()
     )
+    if case.record.answers_ranges:
+        for bounds in (("a", None), (None, "b"), (7, b"b"), (b"b", ["a"])):
+            table[f"range {bounds}"] = asking("may_contain_range", *bounds)
+        for length in (0, -1, 2**64 + 1, 1.0, "1", True):
+            table[f"rate of ranges of {length!r}"] = asking("expected_range_fpr", length)
+        table["a size and a length"] = building([b"key"], bits_per_key=9, range_length=32)
     wide = case.family == "cassandra"
     for number in (-1, 2**64, 2**128, 2**200, -(2**100), "1", None, 1.5, 0.0, float("nan")):
+        if case.record.answers_ranges:
+            continue
         if not (wide and number == 2**64):
             table[f"take digest {number}"] = collecting("add_digest", number)
         if case.salted:
@@ -930,7 +940,9 @@ def test_what_was_never_built_says_maybe(case: Case) -> None:
     assert hollow.might_contain_many(keys) == [True] * len(keys)
     assert hollow.might_contain_many(packed(keys)) == [True] * len(keys)
     assert set(hollow.might_contain_many(keys, bytearray(len(keys)))) == {1}
-    if case.salted:
+    if case.record.answers_ranges:
+        assert hollow.may_contain_range(b"a", b"a") is True
+    elif case.salted:
         assert hollow.might_contain_digest(2**64 - 1) is True
     assert hollow.size_in_bytes in (0, 48)
 
@@ -1128,7 +1140,7 @@ def test_the_largest_count_goes_on_growing_alike(case: Case) -> None:
     assert results[1] == results[0]
 
 
-@every_salted_family
+@every_salted_digested_family
 def test_a_digest_is_what_python_takes_for_a_whole_number(case: Case) -> None:
     for kernel in twins():
         built = case.build(kernel, [b"key"], seed=SEED, salt=SALT)

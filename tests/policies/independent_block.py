@@ -26,6 +26,7 @@ OWN_FAMILY = {
     "classic": "classic",
     "counting": "classic",
     "cuckoo": "cuckoo",
+    "grafite": "grafite",
     "xor": "xor",
 }
 

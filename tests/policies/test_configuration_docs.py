@@ -216,6 +216,7 @@ def test_the_ranges_are_those_of_the_families() -> None:
             continue
         sizes = parameters_of(row.policy)
         ranges = {**sizes.ranges, "num_probes": (1, sizes.max_probes)}
+        ranges["range_length"] = (1, 2**32)
         assert row.ends == ranges[row.parameter], row
     families = {(row.policy, row.parameter) for row in ROWS}
     for name in FAMILIES:
@@ -228,7 +229,9 @@ def test_the_defaults_are_those_of_the_families() -> None:
         given = {row.parameter: row.default for row in ROWS if row.policy == name}
         assert given.pop(default.name) == f"{default.value:g}"
         others = {key for key, value in given.items() if value}
-        assert others <= {"num_probes", "optimize_filters_for_memory"}
+        assert others <= {"num_probes", "optimize_filters_for_memory", "range_length"}
+    assert {row.default for row in ROWS if row.parameter == "range_length"} == {"1"}
+    assert policies.GrafitePolicy().range_length == 1
     assert policies.RocksDBPolicy().optimize_filters_for_memory is True
     assert policies.RibbonPolicy().optimize_filters_for_memory is True
     assert {row.default for row in ROWS if row.value == "boolean"} == {"true"}

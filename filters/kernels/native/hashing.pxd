@@ -10,6 +10,7 @@ cdef extern from "lsm_probe.h" nogil:
         LSM_DIGEST_LEVELDB
         LSM_DIGEST_ROCKSDB
         LSM_DIGEST_CASSANDRA
+        LSM_DIGEST_NONE
 
 
 cdef extern from "hashing.h" nogil:

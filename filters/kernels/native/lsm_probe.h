@@ -22,7 +22,8 @@ enum lsm_digest {
     LSM_DIGEST_XXPH3_64 = 1,  /* RocksDB's 64-bit hash */
     LSM_DIGEST_LEVELDB = 2,   /* LevelDB's 32-bit hash under its Bloom seed, zero-extended */
     LSM_DIGEST_ROCKSDB = 3,   /* RocksDB's 32-bit hash under the same seed, zero-extended */
-    LSM_DIGEST_CASSANDRA = 4  /* Cassandra's 128-bit hash, too wide for probe_digest() */
+    LSM_DIGEST_CASSANDRA = 4, /* Cassandra's 128-bit hash, too wide for probe_digest() */
+    LSM_DIGEST_NONE = 5       /* no digest: only the key tells where it lies among others */
 };
 
 typedef struct lsm_probe_v1 {
@@ -34,8 +35,8 @@ typedef struct lsm_probe_v1 {
     /* 0: the key was never added. 1: it may have been. */
     int (*probe)(const void *self, const char *key, size_t length);
 
-    /* The same for a key of which the caller has the digest already. Where digests have 128 bits it
-     * is always 1: ask probe(). */
+    /* The same for a key of which the caller has the digest already. Where digests have 128 bits,
+     * or there are none, it is always 1: ask probe(). */
     int (*probe_digest)(const void *self, uint64_t digest);
 } lsm_probe_v1;
 

@@ -12,6 +12,7 @@ from filters.kernels.python.classic import ClassicBloomFilter
 from filters.kernels.python.counting import CountingBloomFilter
 from filters.kernels.python.cuckoo import CuckooFilter
 from filters.kernels.python.digests import Digests
+from filters.kernels.python.grafite import GrafiteFilter
 from filters.kernels.python.leveldb import LevelDBBloomFilter
 from filters.kernels.python.ribbon import RocksDBRibbonFilter
 from filters.kernels.python.rocksdb import RocksDBBloomFilter
@@ -27,6 +28,7 @@ __all__: list[str] = [
     "CountingBloomFilter",
     "CuckooFilter",
     "Digests",
+    "GrafiteFilter",
     "LevelDBBloomFilter",
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
