@@ -79,7 +79,8 @@ class Subject:
 
 def as_programs_have_it(family: Family) -> str:
     """What a family is called in a program, where its tables store something else."""
-    return family.name + LIVE if family.policy and not family.in_tables else family.name
+    stores_another = family.policy and not family.in_tables and not family.answers_ranges
+    return family.name + LIVE if stores_another else family.name
 
 
 def ours(kernel: str, family: str) -> Subject:
