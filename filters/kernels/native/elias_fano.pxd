@@ -8,14 +8,16 @@ from filters.kernels.native.wide cimport lsm_load64, lsm_popcount, lsm_trailing_
 # LINE_BYTES of filters/elias_fano.py.
 cdef enum:
     LINE_BYTES = 64
-    LINE_BITS = 512
 
 
 cdef struct EliasFano:
     const uint8_t *low
+    uint64_t count
     const uint8_t *high
+    const uint8_t *high_end
     const uint64_t *zeros_before  # each line of what is above the lowest bits
     uint64_t lines
+    double lines_per_bucket       # on average
     int low_bits
 
 
@@ -35,35 +37,67 @@ cdef inline uint64_t low_of(const EliasFano *numbers, uint64_t index) noexcept n
     return field & mask_of(numbers.low_bits)
 
 
-cdef inline uint64_t zero_at(const EliasFano *numbers, uint64_t index) noexcept nogil:
-    """The place of a zero above the lowest bits, by its index among all zeros; there is one."""
-    cdef uint64_t line = 0, end = numbers.lines, middle, zeros
-    cdef const uint8_t *place
-    cdef uint64_t found
+cdef inline uint64_t line_of(const EliasFano *numbers, uint64_t index) noexcept nogil:
+    """The line of a zero: mostly where an average has it, else by halves from there."""
+    cdef const uint64_t *before = numbers.zeros_before
+    cdef uint64_t line = <uint64_t>(<double>index * numbers.lines_per_bucket)
+    cdef uint64_t end, middle, step = 1
+    line = min(line, numbers.lines - 1)
+    end = line + 1
+    while end < numbers.lines and before[end] <= index:
+        line = end
+        end += step
+        step *= 2
+    end = min(end, numbers.lines)
+    while before[line] > index:
+        end = line
+        line = line - step if line > step else 0
+        step *= 2
     while end - line > 1:
         middle = (line + end) // 2
-        if numbers.zeros_before[middle] <= index:
+        if before[middle] <= index:
             line = middle
         else:
             end = middle
+    return line
+
+
+cdef inline uint64_t zero_at(const EliasFano *numbers, uint64_t index) noexcept nogil:
+    """The place of a zero above the lowest bits, by its index among all zeros.
+
+    There is one, unless somebody writes where nobody may; then it is some place up to the end.
+    """
+    cdef uint64_t line = line_of(numbers, index), zeros, found
+    cdef uint64_t bits = 8 * <uint64_t>(numbers.high_end - numbers.high)
+    cdef const uint8_t *place = numbers.high + LINE_BYTES * line
     index -= numbers.zeros_before[line]
-    place = numbers.high + LINE_BYTES * line
     zeros = ~lsm_load64(place)
     found = <uint64_t>lsm_popcount(zeros)
     while index >= found:
         index -= found
         place += 8
+        if place >= numbers.high_end:
+            return bits
         zeros = ~lsm_load64(place)
         found = <uint64_t>lsm_popcount(zeros)
     while index:
         zeros &= zeros - 1
         index -= 1
-    return 8 * <uint64_t>(place - numbers.high) + <uint64_t>lsm_trailing_zeros(zeros)
+    found = 8 * <uint64_t>(place - numbers.high) + <uint64_t>lsm_trailing_zeros(zeros)
+    return min(found, bits)
 
 
-cdef inline uint64_t before(const EliasFano *numbers, uint64_t bucket) noexcept nogil:
-    """How many numbers there are in the buckets before this one."""
-    return zero_at(numbers, bucket - 1) - (bucket - 1) if bucket else 0
+cdef inline void find_bucket(
+    const EliasFano *numbers, uint64_t bucket, uint64_t *start, uint64_t *end
+) noexcept nogil:
+    """The first number of a bucket, and the first behind it; its zero mostly is in one word."""
+    cdef uint64_t place = zero_at(numbers, bucket - 1) + 1 if bucket else 0
+    cdef uint64_t zeros = ~lsm_load64(numbers.high + (place >> 3)) >> (place & 7)
+    start[0] = min(place - bucket, numbers.count)
+    if zeros:
+        end[0] = min(start[0] + <uint64_t>lsm_trailing_zeros(zeros), numbers.count)
+    else:
+        end[0] = min(zero_at(numbers, bucket) - bucket, numbers.count)
 
 
 cdef inline uint64_t lower_bound(
@@ -86,16 +120,17 @@ cdef inline bint any_between(
     """Whether one of the numbers lies from ``first`` to ``last``, both below the universe."""
     cdef uint64_t mask = mask_of(numbers.low_bits)
     cdef uint64_t lower = first >> numbers.low_bits, upper = last >> numbers.low_bits
-    cdef uint64_t start = before(numbers, lower), end = before(numbers, lower + 1), found
+    cdef uint64_t start, end, found, stop
+    find_bucket(numbers, lower, &start, &end)
     if lower == upper:
         found = lower_bound(numbers, start, end, first & mask)
         return found < end and low_of(numbers, found) <= last & mask
     if start < end and low_of(numbers, end - 1) >= first & mask:
         return True
-    start = before(numbers, upper)
+    find_bucket(numbers, upper, &start, &stop)
     if start > end:
         return True  # in a bucket between the two
-    return start < before(numbers, upper + 1) and low_of(numbers, start) <= last & mask
+    return start < stop and low_of(numbers, start) <= last & mask
 
 
 cdef uint64_t count_zeros(const uint8_t *high, uint64_t size, uint64_t *zeros_before) noexcept nogil

@@ -239,8 +239,11 @@ cdef class GrafiteFilter(Filter):
         self._grafite.numbering.width = numbering.width
         self._grafite.codes.low = low
         self._grafite.codes.high = low + <size_t>layout.low_bytes
+        self._grafite.codes.high_end = self._grafite.codes.high + <size_t>layout.high_bytes
+        self._grafite.codes.count = layout.count
         self._grafite.codes.zeros_before = <const uint64_t *>self._zeros_before.data
         self._grafite.codes.lines = lines
+        self._grafite.codes.lines_per_bucket = lines / <double>layout.buckets
         self._grafite.codes.low_bits = layout.low_bits
         self._grafite.universe = layout.universe
         self._grafite.is_empty = not layout.count
