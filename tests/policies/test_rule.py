@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import policies
+from filters.costs import Cost
 from policies import LevelPolicies, PolicyConfigError
 from policies.budget import Budget, nanoseconds, time_text
 from policies.builtin import BUILTIN
@@ -316,6 +317,18 @@ class TestPolicies:
             for option in place(runs, bits * sum(run.keys for run in runs)).options:
                 policy = rule.policy_of(option)
                 assert (policy.name, policy.params()) == (option.policy, dict(option.params))
+
+    def test_digests_are_collected_where_all_build_of_the_same(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A range filter, once it is timed and named, builds of keys that nobody has hashed."""
+        record = attrs.evolve(policies.GrafitePolicy.family, cost=Cost(build=100, probe=100))
+        monkeypatch.setattr(policies.GrafitePolicy, "family", record)
+        assert BudgetRule(TEN).digests() is not None
+        assert BudgetRule(TEN, families=("blocked", "cuckoo")).digests() is not None
+        assert BudgetRule(TEN, families=("blocked", "rocksdb")).digests() is None
+        assert BudgetRule(TEN, families=("blocked", "grafite")).digests() is None
+        assert BudgetRule(TEN, families=("grafite",)).models()[0].option(10_000, 0.01) is not None
 
     def test_no_filter_is_a_policy_too(self) -> None:
         assert BudgetRule(TEN).policy_of(NO_FILTER) == policies.NoFilterPolicy()
