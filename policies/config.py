@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from filters.errors import FilterError
+from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
@@ -19,11 +20,15 @@ from policies.sections import Section
 
 DEFAULT_POLICY = "blocked"
 DEFAULT_LAYOUT = "table"
-LAYOUTS = ("table", "block")
+PARTITIONED = "partitioned"
+LAYOUTS = ("table", "block", PARTITIONED)
+DEFAULT_PARTITION_BLOCKS = 128
+MOST_PARTITION_BLOCKS = 1 << 20
 HITS = "optimize_filters_for_hits"
 TOP_LEVEL = ("filters", "engine")
 
-_LEVEL_KEYS = frozenset({"policy", "layout"})
+_PLACES = ("layout", "partition_blocks")
+_LEVEL_KEYS = frozenset({"policy", *_PLACES})
 _FILTERS_KEYS = _LEVEL_KEYS | {"level", HITS}
 
 _SPEC = re.compile(r"(?P<low>0|[1-9][0-9]{0,3})(?:-(?P<high>0|[1-9][0-9]{0,3})|(?P<plus>\+))?")
@@ -32,10 +37,19 @@ _SPEC_ADVICE = 'a level is written "3", a range "1-2", all from one on "4+"'
 
 @attrs.frozen
 class Choice:
-    """What one level uses: a policy, and where its filters sit."""
+    """What one level uses: a policy, and where its filters sit.
+
+    In the layout ``partitioned`` there is one for each ``partition_blocks`` data blocks of a table,
+    which any policy suits that has one for the whole table. Beside another layout they are None.
+    """
 
     policy: FilterPolicy
     layout: str = DEFAULT_LAYOUT
+    partition_blocks: int | None = attrs.field()
+
+    @partition_blocks.default
+    def _usual_partition_blocks(self) -> int | None:
+        return DEFAULT_PARTITION_BLOCKS if self.layout == PARTITIONED else None
 
     def __attrs_post_init__(self) -> None:
         """Refuse what is no policy, and a layout that the policy has no form for."""
@@ -44,11 +58,20 @@ class Choice:
                 f"a filter policy is what policies.create(name) makes, not {self.policy!r}"
             )
         if self.layout not in LAYOUTS:
-            raise ValueError(f"layout is {self.layout!r}, allowed are {' and '.join(LAYOUTS)}")
-        if self.layout not in self.policy.layouts:
+            known = f"{', '.join(LAYOUTS[:-1])} and {LAYOUTS[-1]}"
+            raise ValueError(f"layout is {self.layout!r}, allowed are {known}")
+        allowed = [*sorted(self.policy.layouts), PARTITIONED]
+        if self.layout not in allowed:
             raise ValueError(
                 f"layout {self.layout!r} is for policies with native windows, and "
-                f"{self.policy.name!r} has none: choose {' or '.join(sorted(self.policy.layouts))}"
+                f"{self.policy.name!r} has none: choose {' or '.join(allowed)}"
+            )
+        if self.layout == PARTITIONED:
+            checked_int("partition_blocks", self.partition_blocks, 1, MOST_PARTITION_BLOCKS)
+        elif self.partition_blocks is not None:
+            raise ValueError(
+                f"partition_blocks goes with layout {PARTITIONED!r}, and the layout is "
+                f"{self.layout!r}: leave out one, or change the other"
             )
 
 
@@ -132,9 +155,10 @@ def _choice(section: Section, own_keys: frozenset[str]) -> Choice:
     parameters = parameter_names(cls)
     if parameters is not None:
         section.check_keys(own_keys.union(parameters), f"with policy {name!r}")
-    params = {key: value for key, value in section.entries.items() if key not in own_keys}
+    given = section.entries
+    params = {key: value for key, value in given.items() if key not in own_keys}
     try:
-        return Choice(cls(**params), section.entries.get("layout", DEFAULT_LAYOUT))
+        return Choice(cls(**params), **{key: given[key] for key in _PLACES if key in given})
     except BaseException as error:  # a plug-in may raise anything, and only here is its table known
         let_pass(error)
         expected = isinstance(error, (TypeError, ValueError)) and words(error)

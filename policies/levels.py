@@ -82,10 +82,19 @@ class LevelPolicies:
         return cls((config.usual_choice(),) * levels, rule=rule)
 
     @classmethod
-    def uniform(cls, policy: FilterPolicy, levels: int = 7, layout: str = "table") -> Self:
+    def uniform(
+        cls,
+        policy: FilterPolicy,
+        levels: int = 7,
+        layout: str = "table",
+        partition_blocks: int | None = None,
+    ) -> Self:
         """One policy and one layout for every level."""
         checked_int("levels", levels, 1, MAX_LEVELS)
-        return cls((Choice(policy, layout),) * levels)
+        choice = Choice(policy, layout)
+        if partition_blocks is not None:
+            choice = Choice(policy, layout, partition_blocks)
+        return cls((choice,) * levels)
 
     def __len__(self) -> int:
         return len(self.choices)
@@ -97,8 +106,12 @@ class LevelPolicies:
         return (choice.policy for choice in self.choices)
 
     def layout(self, level: int) -> str:
-        """Where filters of this level sit: ``"table"`` or ``"block"``."""
+        """Where filters of this level sit: ``"table"``, ``"block"`` or ``"partitioned"``."""
         return self._choice(level).layout
+
+    def partition_blocks(self, level: int) -> int | None:
+        """Of how many data blocks each filter of this level is, if they are partitioned."""
+        return self._choice(level).partition_blocks
 
     def with_seed(self, seed: int) -> Self:
         """The same selection, its policies creating filters under this seed."""
@@ -136,7 +149,7 @@ def load(path: str | os.PathLike[str], levels: int = 7) -> LevelPolicies:
 
 def _seeded(choice: Choice, seed: int) -> Choice:
     try:
-        return Choice(choice.policy.with_seed(seed), choice.layout)
+        return attrs.evolve(choice, policy=choice.policy.with_seed(seed))
     except (TypeError, ValueError):  # a seed that is none
         raise
     except BaseException as error:
@@ -146,7 +159,10 @@ def _seeded(choice: Choice, seed: int) -> Choice:
 def _entries(choice: Choice) -> dict[str, Any]:
     """What a section says of one choice; by that they are compared, and not by the policies."""
     policy = choice.policy
+    place: dict[str, Any] = {"layout": choice.layout}
+    if choice.partition_blocks is not None:
+        place["partition_blocks"] = choice.partition_blocks
     try:
-        return {"policy": policy.name, **policy.params(), "layout": choice.layout}
+        return {"policy": policy.name, **policy.params(), **place}
     except BaseException as error:
         raise plugin_error(policy, "raised in params()", error) from error

@@ -16,7 +16,10 @@ BUDGET_KEYS = ("budget", "read_cost", "absent_share", "families", "heat")
 # Keys of a configuration table with a meaning of their own, and the one secret: no parameter may
 # be called so.
 RESERVED = frozenset(
-    {"layout", "level", "optimize_filters_for_hits", "policy", "seed", *BUDGET_KEYS}
+    {
+        *("layout", "level", "optimize_filters_for_hits", "partition_blocks", "policy", "seed"),
+        *BUDGET_KEYS,
+    }
 )
 
 

@@ -34,6 +34,8 @@ _INSTEAD = {
     "policy": "a budget chooses the policy of every run: leave out policy, or name it among the "
     "families",
     "layout": "filters that follow a budget are one for each table: leave out layout",
+    "partition_blocks": "filters that follow a budget are one for each table: leave out "
+    "partition_blocks",
     "optimize_filters_for_hits": "with a budget, write absent_share instead of "
     "optimize_filters_for_hits: levels whose filter is not worth it get none",
     "level": "a budget places filters on all levels: leave out [filters.level.*], or the budget",

@@ -146,7 +146,7 @@ def test_what_the_page_says_of_its_files() -> None:
 def test_the_table_of_keys_is_complete() -> None:
     rows = {row[0].strip("`"): row[1:] for row in table_rows(section("Keys"))}
     assert rows.keys() - {"a parameter of the policy"} == config._FILTERS_KEYS | set(BUDGET_KEYS)
-    for key, (above, below, _, default) in rows.items():
+    for key, (above, below, value, default) in rows.items():
         if key in BUDGET_KEYS:
             assert (above, below) == (
                 "instead of all above" if key == "budget" else "with `budget`",
@@ -161,6 +161,9 @@ def test_the_table_of_keys_is_complete() -> None:
             assert default == f'`"{READ_COST}"`'
         if key == "layout":
             assert default == f'`"{config.DEFAULT_LAYOUT}"`'
+        if key == "partition_blocks":
+            assert default == f"`{config.DEFAULT_PARTITION_BLOCKS}`"
+            assert f"1 to {config.MOST_PARTITION_BLOCKS}," in value
     assert [cls.name for cls in BUILTIN if "block" in cls.layouts] == ["leveldb"]
     tables = [row[0].strip("`") for row in table_rows(section("Tables"))]
     assert tables == ["[filters]", "[filters.level.*]", "[engine]"]

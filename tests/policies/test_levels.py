@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import policies
 from filters.errors import FilterError
 from policies import LevelPolicies, PolicyConfigError
-from policies.config import Choice
+from policies.config import MOST_PARTITION_BLOCKS, Choice
 from policies.levels import MAX_LEVELS
 from policies.sections import toml_value
 
@@ -138,7 +138,9 @@ class TestUniform:
             LevelPolicies.uniform(BLOCKED, layout="block")
 
     def test_a_layout_that_does_not_exist(self) -> None:
-        with pytest.raises(ValueError, match="layout is 'page', allowed are table and block"):
+        with pytest.raises(
+            ValueError, match="layout is 'page', allowed are table, block and partitioned"
+        ):
             LevelPolicies.uniform(BLOCKED, layout="page")
 
     @pytest.mark.parametrize("levels", [0, -1, MAX_LEVELS + 1])
@@ -149,6 +151,7 @@ class TestUniform:
             LevelPolicies.from_config({}, levels)
 
 
+PARTITIONED = "[filters]\nlayout = 'partitioned'\npartition_blocks = "
 REFUSED = [
     # text, what the message must say
     ("[filter]", ["'filter'", "did you mean 'filters'", "[filters] and [engine]"]),
@@ -181,7 +184,16 @@ REFUSED = [
     ("[filters]\npolicy = 'blocked'\nfpr = 0.1\nbits_per_key = 3", ["bits_per_key and fpr"]),
     ("[filters]\npolicy = 'cuckoo'\nlayout = 'block'", ["[filters]", "'cuckoo' has none"]),
     ("[filters]\nlayout = 'block'", ["[filters]", "'blocked' has none: choose table"]),
-    ("[filters]\nlayout = 'page'", ["[filters]", "layout is 'page', allowed are table and block"]),
+    (
+        "[filters]\nlayout = 'page'",
+        ["layout is 'page', allowed are table, block and"],
+    ),
+    ("[filters]\npartition_blocks = 1", ["[filters]", "goes with layout 'partitioned'"]),
+    (PARTITIONED + "0", ["[filters]", "partition_blocks is out of range: 0, allowed are 1 to"]),
+    (PARTITIONED + "1048577", ["partition_blocks is out of range"]),
+    (PARTITIONED + "true", ["partition_blocks is"]),
+    (PARTITIONED + "8.0", ["partition_blocks is"]),
+    (PARTITIONED + "'8'", ["partition_blocks is"]),
     ("[filters]\nlayout = 1", ["[filters]", "layout is 1, allowed are"]),
     ("[filters]\nlayout = []", ["[filters]", "layout is [], allowed are"]),
     (
@@ -294,7 +306,10 @@ SOME_POLICIES = st.one_of(
 @st.composite
 def choices(draw: st.DrawFn) -> Choice:
     policy = draw(SOME_POLICIES)
-    return Choice(policy, draw(st.sampled_from(sorted(policy.layouts))))
+    layout = draw(st.sampled_from([*sorted(policy.layouts), "partitioned"]))
+    if layout == "partitioned" and draw(st.booleans()):
+        return Choice(policy, layout, draw(st.integers(1, MOST_PARTITION_BLOCKS)))
+    return Choice(policy, layout)
 
 
 class TestWriting:

@@ -154,6 +154,7 @@ REFUSED = [
     (BESIDE + "read_costs = 1", ["unknown key 'read_costs' (did you mean 'read_cost'?)", "heat"]),
     (BESIDE + "policy = 'blocked'", ["leave out policy, or name it among the families"]),
     (BESIDE + "layout = 'table'", ["one for each table: leave out layout"]),
+    (BESIDE + "partition_blocks = 8", ["one for each table: leave out partition_blocks"]),
     (
         BESIDE + "optimize_filters_for_hits = false",
         ["write absent_share instead of optimize_filte"],
