@@ -224,8 +224,9 @@ def _configured(
         return NO_FILTER, "table", "" if found.policy == "none" else "it is to have none"
     if found.state == "declined" and found.policy == identity.name and found.params == params:
         return then, layout, ""
-    if (found.policy, found.params, found.layout, found.state) == (
-        *(identity.name, params, layout),
+    place = layout, selected.partition_blocks(placed.level)
+    if (found.policy, found.params, found.layout, found.partition_blocks, found.state) == (
+        *(identity.name, params, *place),
         "built",
     ):
         return then, layout, ""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class FilterSummary:
     """What is known of the filter of one table.
 
+    With the layout ``partitioned`` there is a filter for each ``partition_blocks`` data blocks, and
+    numbers and rates are of all of them together.
+
     ``placement`` is why a budget chose it, as its table's properties have it; empty where none did.
     Of lately, ``missed`` lookups have come by the table whose key it has not, and ``found`` others.
     """
@@ -36,6 +39,7 @@ class FilterSummary:
     placement: dict[str, Any] = attrs.field(factory=dict, hash=False)
     missed: int = 0
     found: int = 0
+    partition_blocks: int | None = None
 
     @classmethod
     def of(cls, state: State, placed: PlacedTable) -> FilterSummary:
@@ -43,8 +47,10 @@ class FilterSummary:
         try:
             opened = state.tables.opened(placed.file)
             loaded = opened.filter or state.tables.load_filter(opened)
+            expected_fpr = state.tables.expected_fpr(opened, loaded)
         except (IOError, CorruptionError):
             loaded = LoadedFilter(FilterInfo("unreadable", "unreadable"))
+            expected_fpr = None
         info = loaded.info
         return cls(
             file_number=placed.number,
@@ -55,10 +61,11 @@ class FilterSummary:
             num_keys=info.num_keys,
             bytes=info.bytes,
             bits_per_key=info.bytes * 8 / info.num_keys if info.num_keys else None,
-            expected_fpr=loaded.expected_fpr(),
+            expected_fpr=expected_fpr,
             state=info.state,
             num_entries=info.num_entries,
             placement=info.placement,
             missed=placed.file.missed,
             found=placed.file.found,
+            partition_blocks=info.partition_blocks,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,6 +11,7 @@ import attrs
 import policies
 from filters import rocksdb_forms
 from filters.errors import FilterError, UnsupportedVersionError
+from lsm.comparator import BYTEWISE, Comparator
 from lsm.disk.filter_blocks import (
     FULL_PREFIX,
     ROCKSDB_KEY,
@@ -18,18 +20,25 @@ from lsm.disk.filter_blocks import (
     WindowReader,
 )
 from lsm.disk.footer import Handle
+from lsm.disk.partitioned_filters import PARTITIONED_PREFIX, PartitionIndex
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError
-from lsm.kernels import FilterDoor
-from policies import FilterReader, RocksDBPolicy, claims
+from lsm.kernels import FilterDoor, of
+from policies import FilterReader, RocksDBPolicy, claims, registry
 from policies.block import read_block
 from policies.containment import MOMENTARY, is_momentary
 from policies.errors import DuplicatePolicyError, UnknownPolicyError
 
 if TYPE_CHECKING:
     from lsm.disk.properties import Properties
+    from lsm.kernels.python.partitions import Partitions
 
 _log = logging.getLogger("lsm")
+
+# What a partition's filter takes beside its bytes: what is said of it, its reader, its place.
+_PARTITION_OVERHEAD = 800
+# So many partitions are looked at to say what rate of absent keys a filter lets through.
+_LOOKED_AT = 8
 
 PATIENCE = 4096
 """So many lookups go on without a filter that could not be loaded for the moment, before the next
@@ -49,20 +58,24 @@ class FilterInfo:
     bytes: int = 0
     num_entries: int | None = None
     placement: dict[str, Any] = attrs.field(factory=dict, hash=False)
+    partition_blocks: int | None = None
 
 
 class LoadedFilter(FilterDoor):
     """A filter to be asked: by the table's ``reader``, or by the ``windows`` of its blocks.
 
-    With neither there is no say, and ``state`` tells why. Where that may pass, ``patience`` is how
+    Or there are ``partitions``, each with a filter of its own that is loaded when it is asked. With
+    none of these there is no say, and ``state`` tells why. Where that may pass, ``patience`` is how
     many lookups go on without it.
     """
 
     __slots__ = (
         "_expected_fpr",
         "charge",
+        "has_warned",
         "info",
         "owner",
+        "partitions",
         "patience",
         "reader",
         "windows",
@@ -74,14 +87,17 @@ class LoadedFilter(FilterDoor):
         reader: FilterReader | None = None,
         windows: WindowReader | None = None,
         patience: int = 0,
+        partitions: Partitions | None = None,
     ):
         super().__init__()
         self.info = info
         self.reader = reader
         self.windows = windows
+        self.partitions = partitions
         self.patience = patience
-        self.charge = info.bytes
+        self.charge = info.bytes if partitions is None else partitions.charge
         self.owner: Any = None
+        self.has_warned = False  # of a partition that cannot be asked
         self._expected_fpr: float | None = None
 
     @property
@@ -90,9 +106,9 @@ class LoadedFilter(FilterDoor):
         return self.info.state
 
     def evict(self) -> None:
-        """Leave the table; the next lookup loads it again."""
-        if self.owner is not None and self.owner.filter is self:
-            self.owner.filter = None
+        """Leave its place; the next lookup loads it again."""
+        if self.owner is not None:
+            self.owner.let_go(self)
 
     def went_without(self) -> None:
         """Count a lookup that did without it for the moment; after the last it is loaded anew."""
@@ -101,20 +117,37 @@ class LoadedFilter(FilterDoor):
             self.evict()
 
     def expected_fpr(self) -> float | None:
-        """The share of absent keys it is expected to let through."""
-        if self._expected_fpr is None:
+        """The share of absent keys it is expected to let through; of partitions see below."""
+        if self._expected_fpr is None and self.partitions is None:
             asked = self.windows if self.reader is None else self.reader
             self._expected_fpr = claims.expected_fpr(asked)
         return self._expected_fpr
 
+    def sample(self, load: Callable[[int], LoadedFilter]) -> None:
+        """Find out the same for partitions from some of them, which ``load`` has or loads."""
+        partitions = self.partitions
+        if partitions is None or self._expected_fpr is not None:
+            return
+        last, count = len(partitions) - 1, min(len(partitions), _LOOKED_AT)
+        numbers = {last * step // max(1, count - 1) for step in range(count)}
+        keys = passed = 0.0
+        for number in sorted(numbers):
+            loaded = load(number)
+            rate = loaded.expected_fpr()
+            if rate is not None and loaded.info.num_keys:
+                keys += loaded.info.num_keys
+                passed += loaded.info.num_keys * rate
+        self._expected_fpr = passed / keys if keys else None
 
-def load(table: TableReader, *, paranoid: bool) -> LoadedFilter:
+
+def load(table: TableReader, *, paranoid: bool, comparator: Comparator = BYTEWISE) -> LoadedFilter:
     """The table's filter, opened; with a state other than ``built`` where that cannot be.
 
-    A damaged filter is an error if ``paranoid``, and else costs its reads.
+    A damaged filter is an error if ``paranoid``, and else costs its reads. Of a filter in
+    partitions, which are in the order of the ``comparator``, only their index is read.
     """
     properties = _properties(table)
-    loaded = _load(table, properties, paranoid)
+    loaded = _load(table, properties, paranoid, comparator)
     if properties is not None:
         loaded.info = attrs.evolve(
             loaded.info, num_entries=properties.num_entries, placement=properties.placed
@@ -122,31 +155,79 @@ def load(table: TableReader, *, paranoid: bool) -> LoadedFilter:
     return loaded
 
 
-def _load(table: TableReader, properties: Properties | None, paranoid: bool) -> LoadedFilter:
+def load_partition(
+    table: TableReader, whole: LoadedFilter, number: int, *, paranoid: bool
+) -> LoadedFilter:
+    """The filter of one partition, in the same way: what is damaged is a matter of its keys."""
+    assert whole.partitions is not None
+    handle = whole.partitions.handle(number)
+    key = PARTITIONED_PREFIX + whole.info.policy
+
+    def opened() -> LoadedFilter:
+        contents, is_checked = table.read_filter(handle)
+        described, reader = read_block(contents, is_checked=is_checked)
+        info = FilterInfo(
+            "built", described.policy, num_keys=described.num_keys, bytes=len(contents)
+        )
+        return LoadedFilter(info, reader)
+
+    loaded = _guarded(table, key, None, paranoid, opened, is_told=whole.has_warned)
+    whole.has_warned |= loaded.state != "built"
+    loaded.info = attrs.evolve(
+        whole.info, state=loaded.state, num_keys=loaded.info.num_keys, bytes=loaded.info.bytes
+    )
+    if loaded.charge:
+        loaded.charge += _PARTITION_OVERHEAD
+    return loaded
+
+
+def _load(
+    table: TableReader, properties: Properties | None, paranoid: bool, comparator: Comparator
+) -> LoadedFilter:
     if table.metaindex_damage is not None:
-        return _unusable(table, "corrupt", "", table.metaindex_damage, properties, paranoid)
+        damage = table.metaindex_damage
+        return _unusable(table, "corrupt", "", damage, properties=properties, paranoid=paranoid)
     try:
         entries = table.filter_entries()
     except CorruptionError as error:
-        return _unusable(table, "corrupt", "", error, properties, paranoid)
+        return _unusable(table, "corrupt", "", error, properties=properties, paranoid=paranoid)
     if not entries:
         return LoadedFilter(_absent(properties))
     key, handle = min(entries.items(), key=lambda entry: not _is_known(entry[0]))
+    return _guarded(
+        table, key, properties, paranoid, lambda: _open(table, key, handle, properties, comparator)
+    )
+
+
+def _guarded(
+    table: TableReader,
+    key: str,
+    properties: Properties | None,
+    paranoid: bool,
+    open: Callable[[], LoadedFilter],
+    is_told: bool = False,
+) -> LoadedFilter:
+    """A filter that is opened so, or what tells why there is none."""
+    about: dict[str, Any] = {"properties": properties, "is_told": is_told}
     try:
-        return _open(table, key, handle, properties)
+        return open()
     except (UnknownPolicyError, DuplicatePolicyError, UnsupportedVersionError) as error:
-        return _unusable(table, "unknown", key, error, properties, paranoid=False)
+        return _unusable(table, "unknown", key, error, **about)
     except (CorruptionError, policies.CorruptBlockError) as error:
-        return _unusable(table, "corrupt", key, error, properties, paranoid)
+        return _unusable(table, "corrupt", key, error, paranoid=paranoid, **about)
     except MOMENTARY as error:
-        return _unusable(table, "failed", key, error, properties, False, PATIENCE)
+        return _unusable(table, "failed", key, error, patience=PATIENCE, **about)
     except FilterError as error:
         patience = PATIENCE if is_momentary(error.__cause__) else 0
-        return _unusable(table, "failed", key, error, properties, False, patience)
+        return _unusable(table, "failed", key, error, patience=patience, **about)
 
 
 def _open(
-    table: TableReader, key: str, handle: Handle, properties: Properties | None
+    table: TableReader,
+    key: str,
+    handle: Handle,
+    properties: Properties | None,
+    comparator: Comparator,
 ) -> LoadedFilter:
     level = properties.level if properties else None
     if not _is_known(key):
@@ -157,6 +238,8 @@ def _open(
         return LoadedFilter(
             _info(properties, "leveldb", "block", level, len(contents)), windows=windows
         )
+    if key.startswith(PARTITIONED_PREFIX):
+        return _open_partitions(table, key, contents, properties, comparator)
     if key == ROCKSDB_KEY:
         opened: Any = RocksDBPolicy().open(contents)
         policy = _rocksdb_policy(properties) or _policy_of_form(opened.form)
@@ -172,6 +255,26 @@ def _open(
         len(contents),
     )
     return LoadedFilter(info, reader)
+
+
+def _open_partitions(
+    table: TableReader,
+    key: str,
+    contents: bytes,
+    properties: Properties | None,
+    comparator: Comparator,
+) -> LoadedFilter:
+    policy = key.removeprefix(PARTITIONED_PREFIX)
+    registry.lookup(policy)
+    index = PartitionIndex.decode(contents, len(table.mapped.data))
+    partitions = of(comparator).Partitions(index.lasts, index.handles, comparator.wrap)
+    if not partitions.ascend():
+        raise CorruptionError("the last keys of the filter's partitions do not ascend")
+    level = properties.level if properties else None
+    info = _info(properties, policy, "partitioned", level, index.size)
+    if properties is not None and properties.filter_partition_blocks:
+        info = attrs.evolve(info, partition_blocks=properties.filter_partition_blocks)
+    return LoadedFilter(info, partitions=partitions)
 
 
 def _rocksdb_policy(properties: Properties | None) -> str:
@@ -210,9 +313,11 @@ def _unusable(
     state: str,
     key: str,
     error: Exception,
+    *,
     properties: Properties | None,
-    paranoid: bool,
+    paranoid: bool = False,
     patience: int = 0,
+    is_told: bool = False,
 ) -> LoadedFilter:
     if paranoid:
         if isinstance(error, CorruptionError) and table.name in str(error):
@@ -221,8 +326,13 @@ def _unusable(
             f"{table.name}: the filter block is damaged: {error}; without paranoid_checks the "
             "table is read without it, and a compaction writes a new one"
         ) from error
-    _log.warning("%s: reading on without its filter (%s): %s", table.name, state, str(error))
-    policy = key.removeprefix(FULL_PREFIX) if key.startswith(FULL_PREFIX) else key
+    _log.log(
+        logging.DEBUG if is_told else logging.WARNING,
+        *("%s: reading on without its filter (%s): %s", table.name, state, str(error)),
+    )
+    policy = key
+    for prefix in (FULL_PREFIX, PARTITIONED_PREFIX):
+        policy = policy.removeprefix(prefix)
     rocksdbs = _rocksdb_policy(properties) or "rocksdb"
     known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: rocksdbs, "": "unreadable"}
     level = properties.level if properties else None
@@ -240,4 +350,4 @@ def _properties(table: TableReader) -> Properties | None:
 
 
 def _is_known(key: str) -> bool:
-    return key == WINDOWS_KEY or key.startswith(FULL_PREFIX)
+    return key == WINDOWS_KEY or key.startswith((FULL_PREFIX, PARTITIONED_PREFIX))

@@ -26,7 +26,7 @@ from filters.leveldb import MAX_BITS_PER_KEY
 from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import LevelDBPolicy, NoFilterPolicy
-from policies.config import DEFAULT_LAYOUT
+from policies.config import DEFAULT_LAYOUT, PARTITIONED
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, did_you_mean
 from policies.levels import LevelPolicies
@@ -322,7 +322,9 @@ def _are_still_found(filters: LevelPolicies) -> bool:
 
 
 _BUDGET_KEYWORDS = tuple(f"filter_{key}" for key in BUDGET_KEYS)
-_FILTER_KEYWORDS = ("filter_policy", "filter_layout", "bloom_filter_bits", *_BUDGET_KEYWORDS)
+_PLACE_KEYWORDS = ("filter_layout", "filter_partition_blocks")
+_POLICY_KEYWORDS = ("filter_policy", *_PLACE_KEYWORDS, "bloom_filter_bits")
+_FILTER_KEYWORDS = (*_POLICY_KEYWORDS, *_BUDGET_KEYWORDS)
 _KEYWORDS = (*KEYS, *_FILTER_KEYWORDS)
 _NONE_IS_A_CHOICE = ("compression", "filter_policy")
 
@@ -353,6 +355,7 @@ def effective(
             asked.get("filter_policy", NOT_GIVEN),
             asked.get("filter_layout"),
             asked.get("bloom_filter_bits", 0),
+            asked.get("filter_partition_blocks"),
         )
     if filters is not None:
         given_values["filters"] = filters
@@ -380,7 +383,7 @@ def _budget_of_keywords(asked: Mapping[str, Any]) -> LevelPolicies | None:
                 "that is not at its default, or write it into the configuration"
             )
         return None
-    for name in ("filter_policy", "filter_layout", "bloom_filter_bits"):
+    for name in _POLICY_KEYWORDS:
         if name in asked and (name != "bloom_filter_bits" or asked[name]):
             raise ValueError(
                 f"filter_budget places the filters of all levels: leave out {name}, or the budget"
@@ -388,8 +391,15 @@ def _budget_of_keywords(asked: Mapping[str, Any]) -> LevelPolicies | None:
     return LevelPolicies.of_rule(BudgetRule.of(entries, "filter_"), LEVELS)
 
 
-def _filters_of_keywords(policy: Any, layout: str | None, bits: int) -> LevelPolicies | None:
+def _filters_of_keywords(
+    policy: Any, layout: str | None, bits: int, partition_blocks: int | None
+) -> LevelPolicies | None:
     """The filters of every level that keywords select; None where they select nothing."""
+    if partition_blocks is not None and layout != PARTITIONED:
+        raise ValueError(
+            f"filter_partition_blocks is {partition_blocks!r}, and goes with filter_layout="
+            f'"{PARTITIONED}": give both, or write them into the configuration'
+        )
     if checked_int("bloom_filter_bits", bits, 0, MAX_BITS_PER_KEY):
         if policy is not NOT_GIVEN or layout is not None:
             raise ValueError(
@@ -411,4 +421,5 @@ def _filters_of_keywords(policy: Any, layout: str | None, bits: int) -> LevelPol
             "filter_policy is what policies.create(name) or policies.load(path) makes, or None "
             f"for no filters, not {policy!r}"
         )
-    return LevelPolicies.uniform(policy, LEVELS, DEFAULT_LAYOUT if layout is None else layout)
+    chosen = DEFAULT_LAYOUT if layout is None else layout
+    return LevelPolicies.uniform(policy, LEVELS, chosen, partition_blocks)

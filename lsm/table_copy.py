@@ -23,9 +23,10 @@ from lsm.syncing import checked_sync
 from lsm.table_factory import Output, TableFactory
 
 if TYPE_CHECKING:
-    from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
+    from lsm.disk.filter_blocks import FilterPlan
     from lsm.disk.footer import Handle
     from lsm.disk.table import TableReader
+    from lsm.disk.written_filter import WrittenFilter
     from lsm.kernels import TableFile
     from lsm.version import PlacedTable
 
@@ -128,7 +129,7 @@ class TableCopy:
 
     def _end_with(self, filter: WrittenFilter, keys: Any) -> WrittenTable:
         kind, index = self._table.reader.stored_index()
-        TableTail(
+        filter_bytes = TableTail(
             plan=self._plan,
             filter=filter,
             num_entries=keys.num_entries,
@@ -141,8 +142,8 @@ class TableCopy:
             num_entries=keys.num_entries,
             smallest=keys.smallest,
             largest=keys.largest,
-            filter=attrs.evolve(filter, parts=()),
-            filter_bytes=filter.bytes,
+            filter=attrs.evolve(filter, parts=(), partitions=()),
+            filter_bytes=filter_bytes,
         )
 
     def seal(self) -> None:

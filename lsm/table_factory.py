@@ -18,6 +18,7 @@ from lsm.kernels import TableFile
 from lsm.kernels.python.survivors import overlap
 from lsm.placing import Placing, Prospect
 from lsm.tables import open_table
+from policies.config import DEFAULT_PARTITION_BLOCKS
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
@@ -131,6 +132,7 @@ class TableFactory:
             level=level,
             policy=self.policies[level],
             layout=self.policies.layout(level),
+            partition_blocks=self.policies.partition_blocks(level) or DEFAULT_PARTITION_BLOCKS,
             reason=reason,
             none_below=none_below,
             unless_last=self.policies.optimize_filters_for_hits,

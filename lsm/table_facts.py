@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from lsm.disk.partitioned_filters import PARTITIONED_PREFIX, PartitionIndex
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels import of
@@ -50,7 +52,7 @@ def read(storage: Storage, directory: str, file: TableFile, comparator: Comparat
         return guess
     try:
         reader = TableReader(path, mapped, kernel.snappy_decompress)
-        taken = sum(handle.size for handle in reader.filter_entries().values())
+        taken = filter_bytes(reader)
         properties = reader.properties()
         if properties is None:
             keys = _keys_by_a_look(kernel.Table(reader, comparator.wrap, file, None))
@@ -61,6 +63,18 @@ def read(storage: Storage, directory: str, file: TableFile, comparator: Comparat
     finally:
         mapped.close()
     return TableFacts(min(keys, _MOST_KEYS_PER_BYTE * file.size), min(taken, file.size))
+
+
+def filter_bytes(reader: TableReader) -> int:
+    """The bytes of a table's filters as stored, with those of partitions as far as it tells."""
+    taken = 0
+    for key, handle in reader.filter_entries().items():
+        taken += handle.size
+        if key.startswith(PARTITIONED_PREFIX):
+            with contextlib.suppress(CorruptionError):
+                index, _ = reader.read_filter(handle)
+                taken += PartitionIndex.decode(index, len(reader.mapped.data)).size - handle.size
+    return taken
 
 
 def _keys_by_a_look(table: Any) -> int:

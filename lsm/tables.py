@@ -21,23 +21,28 @@ from policies.containment import is_momentary, let_pass
 from policies.errors import cause
 
 if TYPE_CHECKING:
-    from lsm.comparator import Comparator
+    from lsm.comparator import Comparator, OrderedKey
     from lsm.kernels import TableFile
     from lsm.kernels.python import Block, Table
+    from lsm.kernels.python.partitions import Partitions
     from lsm.options import Options
     from lsm.storage import Storage
     from lsm.version import PlacedTable
 
 _log = logging.getLogger("lsm")
 
+# What a lookup has of a filter in partitions, for a key that lies behind all of them.
+_BEHIND = LoadedFilter(FilterInfo("none"))
+
 
 class _FilterPlace:
     """The attribute of an open table that holds its filter, under a weak reference to it."""
 
-    __slots__ = ("_table",)
+    __slots__ = ("_table", "_tables")
 
-    def __init__(self, table: Table):
+    def __init__(self, table: Table, tables: TableCache):
         self._table = table.reference
+        self._tables = tables
 
     @property
     def filter(self) -> LoadedFilter | None:
@@ -49,6 +54,33 @@ class _FilterPlace:
         table = self._table()
         if table is not None:
             table.filter = loaded
+
+    def let_go(self, loaded: LoadedFilter) -> None:
+        """Let no more readers find a filter here, and forget its partitions."""
+        self._tables.release_filter(self, loaded)
+
+
+class _PartitionPlace:
+    """The place of a partition's filter among the others."""
+
+    __slots__ = ("_number", "_partitions")
+
+    def __init__(self, partitions: Partitions, number: int):
+        self._partitions = partitions
+        self._number = number
+
+    @property
+    def filter(self) -> LoadedFilter | None:
+        return self._partitions.cached(self._number)
+
+    @filter.setter
+    def filter(self, loaded: LoadedFilter | None) -> None:
+        self._partitions.place(self._number, loaded)
+
+    def let_go(self, loaded: LoadedFilter) -> None:
+        """Let no more readers find a filter here."""
+        if self.filter is loaded:
+            self.filter = None
 
 
 class TableCache:
@@ -135,7 +167,7 @@ class TableCache:
         if placed is not None:
             return placed
         loaded = self._load_filter(opened)
-        loaded.owner = _FilterPlace(opened)
+        loaded.owner = _FilterPlace(opened, self)
         self.filter_misses += 1
         if loaded.charge:
             self.filters.admit(loaded)
@@ -152,10 +184,69 @@ class TableCache:
             return LoadedFilter(FilterInfo("none"))
         self._check_open()
         try:
-            return loaded_filter.load(opened.reader, paranoid=self._paranoid)
+            return loaded_filter.load(
+                opened.reader, paranoid=self._paranoid, comparator=self._comparator
+            )
         except ValueError:
             self._check_open()
             raise
+
+    def partition(self, opened: Table, whole: LoadedFilter, key: OrderedKey) -> LoadedFilter:
+        """The filter of the partition that has a key if the table has; no filter behind them all.
+
+        ``whole`` is that of the table, which has partitions.
+        """
+        assert whole.partitions is not None
+        number = whole.partitions.find(key)
+        if number == len(whole.partitions):
+            return _BEHIND
+        found = whole.partitions.cached(number)
+        return self.load_partition(opened, whole, number) if found is None else found
+
+    def load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
+        """The filter of a partition, from its place or read, checked and opened."""
+        partitions = whole.partitions
+        assert partitions is not None
+        placed = partitions.cached(number)
+        if placed is not None:
+            return placed
+        loaded = self._load_partition(opened, whole, number)
+        loaded.owner = _PartitionPlace(partitions, number)
+        self.filter_misses += 1
+        if loaded.charge:
+            self.filters.admit(loaded)
+        with self._placing:
+            if (
+                opened.filter is whole
+                and loaded.held is not False
+                and partitions.cached(number) is None
+            ):
+                partitions.place(number, loaded)
+        placed = partitions.cached(number)
+        if placed is not loaded:
+            self.filters.forget(loaded)
+        return loaded if placed is None else placed
+
+    def _load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
+        self._check_open()
+        try:
+            return loaded_filter.load_partition(
+                opened.reader, whole, number, paranoid=self._paranoid
+            )
+        except ValueError:
+            self._check_open()
+            raise
+
+    def expected_fpr(self, opened: Table, loaded: LoadedFilter) -> float | None:
+        """The share of absent keys that a table's filter is expected to let through."""
+        loaded.sample(lambda number: self._resident(opened, loaded, number))
+        return loaded.expected_fpr()
+
+    def _resident(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
+        """A partition's filter, which takes nobody's place in the cache to be looked at."""
+        assert whole.partitions is not None
+        found = whole.partitions.cached(number)
+        return self._load_partition(opened, whole, number) if found is None else found
 
     def tally(self, placed: PlacedTable, loaded: LoadedFilter) -> Tally:
         """The tally of lookups at a table's level, for the policy of its filter."""
@@ -193,7 +284,8 @@ class TableCache:
                 info.policy,
                 cause(error),
             )
-        opened.filter = failed
+        if loaded.owner is not None:
+            loaded.owner.filter = failed
         self.filters.forget(loaded)
         return failed
 
@@ -212,8 +304,24 @@ class TableCache:
             blocks, loaded = opened.emptied()
         if loaded is not None:
             self.filters.forget(loaded)
+            self._forget_partitions(loaded)
         for block in blocks:
             self.blocks.forget(block)
+
+    def release_filter(self, place: _FilterPlace, loaded: LoadedFilter) -> None:
+        """Let no more readers find a filter that has left the cache, and forget its partitions."""
+        with self._placing:
+            if place.filter is loaded:
+                place.filter = None
+        self._forget_partitions(loaded)
+
+    def _forget_partitions(self, loaded: LoadedFilter) -> None:
+        if loaded.partitions is None:
+            return
+        with self._placing:
+            partitions = loaded.partitions.emptied()
+        for partition in partitions:
+            self.filters.forget(partition)
 
     def close(self, reason: str = "Database is closed") -> None:
         """Close all files, whoever reads: from now on that is a RuntimeError with this reason.

@@ -6,6 +6,7 @@ The metaindex names them as LevelDB and RocksDB do, so that each finds its own:
 - ``fullfilter.rocksdb.BuiltinBloomFilter``: one for the table, RocksDB's bytes as they are, Bloom
   or Ribbon.
 - ``fullfilter.<name>``: one for the table, in a block that describes itself.
+- ``partitionedfilter.lsm.<name>``: an index of filters, each for some of the table's data blocks.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from struct import pack, unpack_from
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol
 
 import attrs
 
-from filters import Digests, PackedKeys
+from filters import Digests
 from filters.families import FAMILIES
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
+from lsm.disk.partitioned_filters import PartitionedFilters
+from lsm.disk.written_filter import Ends, FilterWriter, WrittenFilter, part_of
 from lsm.errors import CorruptionError
 from policies import (
     BuildContext,
@@ -32,6 +35,7 @@ from policies import (
 )
 from policies.block import Identity, block_parts
 from policies.builtin import is_built_in, table_key
+from policies.config import DEFAULT_PARTITION_BLOCKS
 from policies.containment import is_attended, let_pass
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
@@ -43,47 +47,10 @@ WINDOWS_POLICY = LevelDBPolicy()
 FULL_PREFIX = "fullfilter."
 PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
 
-Ends: TypeAlias = Sequence[tuple[int, int]]
-"""Of each block how many keys there are up to its end, and where the next block begins."""
-
 _BASE_LG = 11
 _WINDOW_BYTES = 1 << _BASE_LG
 _MOST_WINDOW_BYTES = 0xFFFF_FFFF  # an offset is a u32
 _WINDOWS_TAIL = 5  # where the offsets begin, and the base's logarithm
-
-
-@attrs.frozen
-class WrittenFilter:
-    """What became of one table's filter. One that was built has a key and bytes, in some parts.
-
-    ``identity`` is how its policy was named when it was verified, if it was asked then;
-    ``placement`` tells, as JSON, why a budget chose it.
-    """
-
-    state: str
-    metaindex_key: str = ""
-    parts: Sequence[bytes | memoryview] = attrs.field(default=(), repr=False)
-    num_keys: int = 0
-    reason: str = ""
-    identity: Identity | None = None
-    placement: str = ""
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of the filter as it is stored."""
-        return sum(map(len, self.parts))
-
-
-class FilterWriter(Protocol):
-    """Takes the keys of one table in order, and makes what the table stores of them."""
-
-    wants_keys: ClassVar[bool]
-
-    def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
-        """Take the keys of one data block or more, or where one ends whose keys were taken."""
-
-    def finish(self) -> WrittenFilter:
-        """The filter, or why there is none; once only."""
 
 
 class NoFilter:
@@ -150,12 +117,12 @@ class WindowFilters:
         start = end = 0
         for end, next_offset in ends:
             if next_offset // _WINDOW_BYTES > len(self._offsets) and start < end:
-                self._keys.append(_part_of(keys, start, end))
+                self._keys.append(part_of(keys, start, end))
                 start = end
             while next_offset // _WINDOW_BYTES > len(self._offsets):
                 self._close_window()
         if start < end:
-            self._keys.append(_part_of(keys, start, end))
+            self._keys.append(part_of(keys, start, end))
 
     def finish(self) -> WrittenFilter:
         """All filters, then u32 offsets of each, the offset of those, and the window's size."""
@@ -184,13 +151,6 @@ class WindowFilters:
         else:
             self._filters += result.filter
             self._num_keys += result.num_keys
-
-
-def _part_of(keys: Sequence[bytes], start: int, end: int) -> Sequence[bytes]:
-    """Some of the keys, in the form that they are in."""
-    if isinstance(keys, PackedKeys) and keys.offsets is not None:
-        return PackedKeys(keys.data, offsets=keys.offsets[start : end + 1])
-    return keys[start:end]
 
 
 class WindowReader:
@@ -283,6 +243,7 @@ class FilterPlan:
     unless_last: bool = False
     law: Law | None = None
     placement: str = ""
+    partition_blocks: int = DEFAULT_PARTITION_BLOCKS
 
     def identity(self) -> Identity:
         """How the table's properties name the policy; as unknown where it fails to say."""
@@ -317,6 +278,8 @@ class FilterPlan:
         """What writes the filter of a table of which that is known."""
         if self.layout == "block":
             return WindowFilters(self.policy, context)
+        if self.layout == "partitioned":
+            return PartitionedFilters(self.policy, context, self.partition_blocks)
         return FullFilter(self.policy, context)
 
 

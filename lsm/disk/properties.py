@@ -18,8 +18,8 @@ from lsm.errors import CorruptionError
 METAINDEX_KEY = b"lsm.properties"
 
 _DEEPEST = 32
-_OPTIONAL = ("reason", "placement")
-_NUMBERS = ("level", "num_entries", "num_filter_keys")
+_OPTIONAL = ("reason", "placement", "filter_partition_blocks")
+_NUMBERS = ("level", "num_entries", "num_filter_keys", "filter_partition_blocks")
 
 
 @attrs.frozen(kw_only=True)
@@ -38,6 +38,8 @@ class Properties:
     """``bulk`` if only a manifest tells whether its entries count: no log has ever had them."""
     placement: str = ""
     """Canonical JSON: by which budget the filter was chosen, at which price of a bit, for whom."""
+    filter_partition_blocks: int = 0
+    """How many data blocks each filter is of, where there is one for each so many."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -55,7 +57,7 @@ class Properties:
             sorted(
                 (_key(name), varint(value) if isinstance(value, int) else value.encode())
                 for name, value in attrs.asdict(self).items()
-                if value != "" or name not in _OPTIONAL
+                if value or name not in _OPTIONAL
             )
         )
 

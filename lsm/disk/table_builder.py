@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lsm.comparator import Comparator
-    from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
+    from lsm.disk.filter_blocks import FilterPlan
     from lsm.disk.keys import Entry
+    from lsm.disk.written_filter import WrittenFilter
     from lsm.storage import WritableFile
 
 # So many bytes of finished blocks are written at once. While they are made nobody else has to wait.
@@ -179,7 +180,7 @@ class TableBuilder:
         assert body.num_entries, "a table without entries"
         filter = self._filter.finish()
         kind, index = compression.compress(self._format.compression, body.index())
-        TableTail(
+        filter_bytes = TableTail(
             plan=self._filter_plan,
             filter=filter,
             num_entries=body.num_entries,
@@ -191,8 +192,8 @@ class TableBuilder:
             num_entries=body.num_entries,
             smallest=body.smallest,
             largest=body.largest,
-            filter=attrs.evolve(filter, parts=()),
-            filter_bytes=filter.bytes,
+            filter=attrs.evolve(filter, parts=(), partitions=()),
+            filter_bytes=filter_bytes,
         )
 
     def seal(self) -> None:

@@ -14,7 +14,8 @@ from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
 
 if TYPE_CHECKING:
-    from lsm.disk.filter_blocks import FilterPlan, WrittenFilter
+    from lsm.disk.filter_blocks import FilterPlan
+    from lsm.disk.written_filter import WrittenFilter
     from lsm.storage import WritableFile
 
 Stored: TypeAlias = tuple[int, Sequence[bytes | memoryview]]
@@ -36,18 +37,37 @@ class TableTail:
     is_bulk: bool
     others: Mapping[bytes, Stored] = attrs.field(factory=dict)
 
-    def append_to(self, file: WritableFile) -> None:
-        """Write it to the end of a file that has the data blocks, and hand all to the system."""
-        filter = self.filter
+    def append_to(self, file: WritableFile) -> int:
+        """Write it to the end of a file that has the data blocks, and hand all to the system.
+
+        Returns the bytes of the filter as it is stored.
+        """
         metaindex = {METAINDEX_KEY: _append(file, (RAW, (self._properties(),)))}
-        if filter.metaindex_key:
-            metaindex[filter.metaindex_key.encode()] = _append(file, (RAW, filter.parts))
+        filter_bytes = 0
+        if self.filter.metaindex_key:
+            handle, filter_bytes = self._append_filter(file)
+            metaindex[self.filter.metaindex_key.encode()] = handle
         for key, stored in self.others.items():
             metaindex[key] = _append(file, stored)
         entries = [(key, handle.encode()) for key, handle in sorted(metaindex.items())]
         metaindex_handle = _append(file, (RAW, (write_block(entries),)))
         file.append(Footer(metaindex_handle, _append(file, self.index)).encode())
         file.flush()
+        return filter_bytes
+
+    def _append_filter(self, file: WritableFile) -> tuple[Handle, int]:
+        """The filter, or its partitions and the index of them; the bytes of all that."""
+        partitions = self.filter.partitions
+        if not partitions:
+            handle = _append(file, (RAW, self.filter.parts))
+            return handle, handle.size
+        handles = [_append(file, (RAW, partition.parts)) for partition in partitions]
+        index = write_block(
+            (partition.last, handle.encode())
+            for partition, handle in zip(partitions, handles, strict=True)
+        )
+        handle = _append(file, (RAW, (index,)))
+        return handle, handle.size + sum(partition.size for partition in handles)
 
     def _properties(self) -> bytes:
         filter = self.filter
@@ -61,6 +81,7 @@ class TableTail:
             filter_state=filter.state,
             reason="bulk" if self.is_bulk else "",
             placement=filter.placement,
+            filter_partition_blocks=filter.partition_blocks,
         ).encode()
 
 

@@ -1,7 +1,8 @@
 """Write the golden files of the engine: ``python -m tests.golden.write engine``.
 
 ``engine/database`` is a database with a table on each of four levels, whose filters are of all
-forms, and with a log. Beside it are a table that LevelDB 1.22 cannot read, and one of a bulk load.
+forms, and with a log. Beside it are a table that LevelDB 1.22 cannot read, one of a bulk load, and
+one with a filter in partitions.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class GoldenTable:
     compression: int
     versions: Versions
     reason: Literal["flush", "compaction", "bulk"] = "compaction"
+    partition_blocks: int = 128
 
     @property
     def entries(self) -> list[Entry]:
@@ -91,6 +93,15 @@ TABLES = [
         SNAPPY,
         {b"%03d" % n: [(7, b"v")] for n in range(99)},
         "bulk",
+    ),
+    GoldenTable(
+        "partitioned.ldb",
+        5,
+        "blocked",
+        "partitioned",
+        RAW,
+        some_versions(1, 150, 1),
+        partition_blocks=2,
     ),
 ]
 LAST_SEQUENCE = 999
@@ -160,6 +171,7 @@ def write_table(path: Path, table: GoldenTable) -> WrittenTable:
         level=table.level,
         policy=policies.create(table.policy).with_seed(SEED),
         layout=table.layout,
+        partition_blocks=table.partition_blocks,
         reason=table.reason,
         none_below=lambda first, last: False,
     )

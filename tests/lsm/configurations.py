@@ -84,6 +84,15 @@ ODD: tuple[tuple[FilterPolicy, str], ...] = tuple(
 )
 
 
+PARTITIONED: tuple[tuple[FilterPolicy, str, int], ...] = tuple(
+    (policy, "partitioned", blocks)
+    for policy in (*built_in(), SetPolicy(), ProbingRaisesPolicy(), DecliningPolicy())
+    for blocks in (1, 2, 128)
+)
+
+_ALL: tuple[tuple[Any, ...], ...] = BUILT_IN + ODD + PARTITIONED
+
+
 @attrs.frozen(repr=False)
 class Configuration:
     """All that a database is opened with, but for its comparator."""
@@ -114,7 +123,8 @@ class Configuration:
             if getattr(options, key) != getattr(usual, key)
         ]
         levels = ", ".join(
-            f"{choice.policy.name} {choice.policy.params()} {choice.layout}"
+            f"{choice.policy.name} {choice.policy.params()} {choice.layout} "
+            f"{choice.partition_blocks or ''}"
             for choice in options.filters.choices
         )
         hits = " for hits" * options.filters.optimize_filters_for_hits
@@ -127,7 +137,7 @@ class Configuration:
 
 def choose_configuration(choose: Choose, *, compare_bytes: bool = False) -> Configuration:
     """A configuration of what is chosen: some policies, each for some of the levels."""
-    pool = [choose(BUILT_IN + ODD) for _ in range(choose((1, 2, 4)))]
+    pool = [choose(_ALL) for _ in range(choose((1, 2, 4)))]
     filters = LevelPolicies(
         tuple(Choice(*choose(pool)) for _ in range(LEVELS)),
         optimize_filters_for_hits=choose((False, False, True)),

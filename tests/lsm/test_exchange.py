@@ -620,10 +620,13 @@ def test_filters_spare_the_reading_of_blocks(
                     db.get(key, verify_checksums=True)
 
 
+@pytest.mark.parametrize("layout", ["table", "partitioned"])
 @pytest.mark.parametrize("name", ["blocked", "classic", "binary-fuse", "rocksdb", "leveldb"])
-def test_leveldb_reads_past_filters_that_are_not_its_own(name: str, tmp_path: Path) -> None:
+def test_leveldb_reads_past_filters_that_are_not_its_own(
+    name: str, layout: str, tmp_path: Path
+) -> None:
     path = tmp_path / "db"
-    options = {"filter_policy": policies.create(name), "filter_layout": "table"}
+    options = {"filter_policy": policies.create(name), "filter_layout": layout}
     table = one_table(lsm, path, options, [("put", *pair) for pair in PRESENT.items()])
     assert LEVELDB_FILTER not in table.meta
     assert len(table.meta) == 2

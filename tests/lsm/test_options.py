@@ -424,7 +424,9 @@ SOME_POLICIES = st.one_of(
     st.just(policies.NoFilterPolicy()),
 )
 SOME_CHOICES = SOME_POLICIES.flatmap(
-    lambda policy: st.builds(Choice, st.just(policy), st.sampled_from(sorted(policy.layouts)))
+    lambda policy: st.builds(
+        Choice, st.just(policy), st.sampled_from([*sorted(policy.layouts), "partitioned"])
+    )
 )
 SOME_BUDGETS = st.builds(
     LevelPolicies.by_budget,
@@ -616,7 +618,7 @@ def test_level_policies_are_taken_whole() -> None:
         opened(KEPT, filter_policy=LevelPolicies.uniform(CLASSIC, 3))
 
 
-@pytest.mark.parametrize("layout", ["table", "block"])
+@pytest.mark.parametrize("layout", ["table", "block", "partitioned"])
 def test_a_layout_goes_with_one_policy(layout: str) -> None:
     policy = policies.LevelDBPolicy()
     assert opened(filter_policy=policy, filter_layout=layout).filters == uniform(policy, layout)
@@ -630,10 +632,24 @@ def test_a_layout_without_one_policy_is_refused(keywords: dict[str, Any]) -> Non
         opened(KEPT, filter_layout="table", **keywords)
 
 
+def test_a_size_of_partitions_goes_with_partitions() -> None:
+    place: dict[str, Any] = {"filter_layout": "partitioned", "filter_partition_blocks": 7}
+    chosen = opened(filter_policy=CLASSIC, **place).filters
+    assert [chosen.partition_blocks(level) for level in range(LEVELS)] == [7] * LEVELS
+    usual = opened(filter_policy=CLASSIC, filter_layout="partitioned").filters
+    assert usual.partition_blocks(3) == 128
+    assert opened(filter_policy=CLASSIC).filters.partition_blocks(3) is None
+    for layout in (None, "table"):
+        with pytest.raises(ValueError, match="filter_partition_blocks is 7, and goes with"):
+            opened(filter_policy=CLASSIC, **place | {"filter_layout": layout})
+    with pytest.raises(ValueError, match="partition_blocks is out of range: 0"):
+        opened(filter_policy=CLASSIC, **place | {"filter_partition_blocks": 0})
+
+
 def test_a_layout_that_the_policy_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="'classic' has none: choose table"):
         opened(filter_policy=CLASSIC, filter_layout="block")
-    with pytest.raises(ValueError, match="layout is '', allowed are table and block"):
+    with pytest.raises(ValueError, match="layout is '', allowed are table, block and partitioned"):
         opened(filter_policy=CLASSIC, filter_layout="")
 
 

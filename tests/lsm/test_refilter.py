@@ -89,7 +89,11 @@ def test_filters_follow_and_nothing_else_changes(
 
 @pytest.mark.parametrize(
     ("name", "layout"),
-    [(name, layout) for name in POLICIES for layout in sorted(policies.create(name).layouts)],
+    [
+        (name, layout)
+        for name in POLICIES
+        for layout in (*sorted(policies.create(name).layouts), "partitioned")
+    ],
 )
 def test_every_policy_is_reached_at_once(path: Path, name: str, layout: str) -> None:
     policy = policies.create(name)

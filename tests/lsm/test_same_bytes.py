@@ -29,6 +29,8 @@ db = lsm.DB(
     level0_compact_files=1000, level0_slow_files=1000, level0_stop_files=1000,
     level_size_base="1 GiB", max_background_jobs=1,
     **({"bloom_filter_bits": 10} if policy == "leveldb, per block" else
+       {"filter_policy": policies.create("blocked"), "filter_layout": "partitioned",
+        "filter_partition_blocks": rng.choice((1, 5, 128))} if policy == "partitioned" else
        {"filter_policy": policies.create(policy)}),
 )
 assert lsm.KERNEL == db.stats().kernel
@@ -65,7 +67,9 @@ def digests(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
-@pytest.mark.parametrize("policy", ["blocked", "leveldb, per block", "binary-fuse", "none"])
+@pytest.mark.parametrize(
+    "policy", ["blocked", "leveldb, per block", "partitioned", "binary-fuse", "none"]
+)
 def test_both_kernels_leave_the_same_files(
     tmp_path: Path, test_seed: int, compression: str, policy: str
 ) -> None:

@@ -164,6 +164,7 @@ def properties_of(table: Table) -> Properties:
     compression=st.sampled_from(COMPRESSIONS),
     before=st.sampled_from(POLICIES),
     policy=st.sampled_from([*POLICIES, "leveldb in blocks", "a plug-in"]),
+    partition_blocks=st.sampled_from([0, 1, 2, 128]),
     is_bulk=st.booleans(),
     at_once=st.sampled_from([1, 200, 5000, 1 << 20]),
 )
@@ -187,11 +188,15 @@ def test_a_copy_is_the_table_that_would_be_written_anew(
     compression: str,
     before: str,
     policy: str,
+    partition_blocks: int,
     is_bulk: bool,
     at_once: int,
 ) -> None:
     entries = in_order(data, comparator)
     layout = "block" if policy.endswith("in blocks") else "table"
+    given: dict[str, Any] = {"layout": layout}
+    if partition_blocks:
+        given = {"layout": "partitioned", "partition_blocks": partition_blocks}
     planned = (
         SetPolicy() if policy == "a plug-in" else policies.create(policy.removesuffix(" in blocks"))
     )
@@ -208,9 +213,9 @@ def test_a_copy_is_the_table_that_would_be_written_anew(
         )
         reason = "bulk" if is_bulk else "flush"
         source = write(factory, 5, entries, plan_of(before, level=1, reason=reason))
-        anew = write(factory, 7, entries, plan_of(planned, layout, reason=reason))
+        anew = write(factory, 7, entries, plan_of(planned, reason=reason, **given))
         output = copy(
-            factory, file_of(5, source.table.size), 9, plan_of(planned, layout, reason="flush")
+            factory, file_of(5, source.table.size), 9, plan_of(planned, reason="flush", **given)
         )
     assert storage.read(COPY) == storage.read("db/000007.ldb")
     assert output == Output(9, anew.table)

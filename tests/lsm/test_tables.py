@@ -17,6 +17,7 @@ import pytest
 import lsm
 from lsm import iterators
 from lsm.kernels.python.table import Table
+from lsm.loaded_filter import LoadedFilter
 from lsm.storage import Mapped
 from lsm.tables import TableCache
 from lsm.version import PlacedTable
@@ -111,6 +112,14 @@ def tables_of(db: lsm.DB) -> TableCache:
     return db._store.tables
 
 
+def partitions_of(loaded: LoadedFilter | None) -> list[LoadedFilter]:
+    """The partitions of a filter that readers find in its place."""
+    if loaded is None or loaded.partitions is None:
+        return []
+    found = map(loaded.partitions.cached, range(len(loaded.partitions)))
+    return [partition for partition in found if partition is not None]
+
+
 def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
     """What is in a place is in a cache, and in the caches is what they count and admit."""
     tables = tables_of(db)
@@ -122,6 +131,8 @@ def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
         if opened is not None:
             assert opened in tables.open_tables._ring
             assert opened.filter is None or not opened.filter.charge or opened.filter.held
+            for partition in partitions_of(opened.filter):
+                assert partition in tables.filters._ring
             for cached in map(opened.cached, range(len(opened.handles))):
                 assert cached is None or cached in tables.blocks._ring
     for opened in tables.open_tables._ring:

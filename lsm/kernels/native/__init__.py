@@ -26,6 +26,7 @@ from lsm.kernels.native.table_keys import TableKeys
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
 from lsm.kernels.python.cursor import Edge
+from lsm.kernels.python.partitions import Partitions
 
 __all__ = [
     "CLOSED",
@@ -40,6 +41,7 @@ __all__ = [
     "Keyspace",
     "LogEnd",
     "Memtable",
+    "Partitions",
     "Readable",
     "Reader",
     "Source",

@@ -24,7 +24,9 @@ cdef class FilterDoor(CacheItem):
         """Find out how the filter is asked; of another's filter the door is checked."""
         cdef const lsm_probe_v1 *probe
         reader = self.reader
-        if self.windows is not None:
+        if self.partitions is not None:
+            self.manner = IN_PYTHON
+        elif self.windows is not None:
             self.manner = BY_WINDOW if take_windows(self, self.windows) else IN_PYTHON
         elif reader is None:
             self.is_none = self.state == "none" and not self.patience

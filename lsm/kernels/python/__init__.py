@@ -16,6 +16,7 @@ from lsm.kernels.python.keyspace import Keyspace
 from lsm.kernels.python.log_end import LogEnd
 from lsm.kernels.python.lookup import find
 from lsm.kernels.python.memtable import Memtable
+from lsm.kernels.python.partitions import Partitions
 from lsm.kernels.python.readable import Readable
 from lsm.kernels.python.reader import Reader, bounds_of, cursor_over
 from lsm.kernels.python.snappy import compress as snappy_compress
@@ -40,6 +41,7 @@ __all__ = [
     "Keyspace",
     "LogEnd",
     "Memtable",
+    "Partitions",
     "Readable",
     "Reader",
     "Source",

@@ -122,6 +122,9 @@ class Walk:
         tables, key, listener = self.tables, self.key, self.listener
         loaded.used = True
         tally = placed.tally or self._tally(placed, loaded)
+        if loaded.partitions is not None:
+            loaded = tables.partition(table, loaded, key)
+            loaded.used = True
         number: int | None = None
         said = None
         reader = loaded.reader

@@ -20,11 +20,11 @@ import lsm
 from lsm import kernels, opening
 from lsm.disk.filter_blocks import WindowReader
 from lsm.options import LEVELS
-from policies import FilterPolicy, LevelDBPolicy, LevelPolicies
+from policies import LevelDBPolicy, LevelPolicies
 from policies.config import Choice
 from tests.effort import by_effort
 from tests.lsm import odd_policies
-from tests.lsm.configurations import BUILT_IN, ODD, TINY
+from tests.lsm.configurations import BUILT_IN, ODD, PARTITIONED, TINY
 from tests.lsm.odd_policies import SlowStartPolicy
 from tests.lsm.simulated import SimulatedStorage
 
@@ -137,10 +137,8 @@ def check(written: Written, monkeypatch: pytest.MonkeyPatch, **options: Any) -> 
 
 
 # Not among them is what differs from one opening to the next.
-FILTERS = [
-    (policy, layout)
-    for policy, layout in (*BUILT_IN, *ODD)
-    if not isinstance(policy, SlowStartPolicy)
+FILTERS: list[tuple[Any, ...]] = [
+    each for each in (*BUILT_IN, *ODD, *PARTITIONED) if not isinstance(each[0], SlowStartPolicy)
 ]
 
 
@@ -157,17 +155,19 @@ def check_filters(
     assert found >= sum(each.true_positives for each in counted)
 
 
-@pytest.mark.parametrize("filters", FILTERS, ids=lambda each: f"{each[0].name}-{each[1]}")
+@pytest.mark.parametrize(
+    "filters", FILTERS, ids=lambda each: "-".join(map(str, (each[0].name, *each[1:])))
+)
 @pytest.mark.parametrize("turn", range(by_effort(1, 4, 40)))
 def test_both_kernels_say_the_same(
-    filters: tuple[FilterPolicy, str],
+    filters: tuple[Any, ...],
     turn: int,
     rng: random.Random,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("CRITICAL", "lsm")
-    check_filters(LevelPolicies.uniform(filters[0], layout=filters[1]), rng, monkeypatch)
+    check_filters(LevelPolicies((Choice(*filters),) * LEVELS), rng, monkeypatch)
 
 
 @pytest.mark.parametrize("turn", range(by_effort(8, 50, 1000)))
