@@ -15,6 +15,7 @@ from lsm.kernels.native.log_end import LogEnd
 from lsm.kernels.native.lookup import find
 from lsm.kernels.native.memtable import Memtable
 from lsm.kernels.native.merge import Source
+from lsm.kernels.native.partitions import Partitions
 from lsm.kernels.native.readable import Readable
 from lsm.kernels.native.reader import Reader, bounds_of, cursor_over
 from lsm.kernels.native.snappy import compress as snappy_compress
@@ -26,7 +27,6 @@ from lsm.kernels.native.table_keys import TableKeys
 from lsm.kernels.native.tally import Tally
 from lsm.kernels.native.view import View
 from lsm.kernels.python.cursor import Edge
-from lsm.kernels.python.partitions import Partitions
 
 __all__ = [
     "CLOSED",

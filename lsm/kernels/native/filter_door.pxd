@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from filters.kernels.native.base cimport lsm_probe_v1
 from filters.kernels.native.hashing cimport LSM_DIGEST_LEVELDB
 from lsm.kernels.native.cache_item cimport CacheItem
+from lsm.kernels.native.partitions cimport Partitions
 
 
 cdef enum:
@@ -13,6 +14,7 @@ cdef enum:
     BY_DIGEST                 # in C, with a digest that other filters can share
     BY_KEY                    # in C, with the key
     BY_WINDOW                 # in C, with LevelDB's hash and where the block begins
+    BY_PARTITION              # as the filter of the partition that may have the key
     IN_PYTHON
 
 
@@ -41,6 +43,7 @@ cdef class FilterDoor(CacheItem):
     cdef bint is_none         # there is none, and that will not change
     cdef const lsm_probe_v1 *probe
     cdef lsm_windows windows_c  # under BY_WINDOW
+    cdef Partitions parts     # under BY_PARTITION
     cdef object _kept         # what `probe` or `windows_c` points to
 
     cdef int decide(self) except -1

@@ -18,7 +18,7 @@ cdef const char *CAPSULE = "lsm.probe.v1"
 
 
 cdef class FilterDoor(CacheItem):
-    """The base of a loaded filter, whose ``reader`` or ``windows`` have the say, or neither."""
+    """The base of a loaded filter: its ``reader``, ``windows`` or ``partitions`` have the say."""
 
     cdef int decide(self) except -1:
         """Find out how the filter is asked; of another's filter the door is checked."""
@@ -26,6 +26,9 @@ cdef class FilterDoor(CacheItem):
         reader = self.reader
         if self.partitions is not None:
             self.manner = IN_PYTHON
+            if type(self.partitions) is Partitions:
+                self.parts = self.partitions
+                self.manner = BY_PARTITION
         elif self.windows is not None:
             self.manner = BY_WINDOW if take_windows(self, self.windows) else IN_PYTHON
         elif reader is None:

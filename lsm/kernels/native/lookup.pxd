@@ -5,7 +5,8 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from lsm.kernels.native.filter_door cimport lsm_question
-from lsm.kernels.native.table cimport Table, lsm_sorted_keys_seek
+from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys_seek
+from lsm.kernels.native.table cimport Table
 from lsm.kernels.native.view cimport Levels, View
 
 

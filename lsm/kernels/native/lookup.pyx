@@ -15,12 +15,16 @@ from lsm.kernels.native.block cimport (
     Block, lsm_block, lsm_block_entry, lsm_block_prefetch, lsm_block_seek, lsm_entry
 )
 from lsm.kernels.native.filter_door cimport (
-    BY_WINDOW, IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question, take_digest,
-    window_denies
+    BY_PARTITION, BY_WINDOW, IN_PYTHON, SILENT, UNDECIDED, FilterDoor, denies, lsm_question,
+    take_digest, window_denies
 )
 from lsm.kernels.native.key_words cimport lsm_compare_keys, lsm_word
 from lsm.kernels.native.memtable cimport Memtable, lsm_found, lsm_memtable_find
-from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
+from lsm.kernels.native.partitions cimport (
+    Partitions, lsm_partition, lsm_partitions_find, lsm_partitions_seek
+)
+from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys_seek
+from lsm.kernels.native.table cimport Table, TableFile
 from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
 from lsm.kernels.native.view cimport Bound, Levels, View, lsm_level
@@ -164,8 +168,10 @@ cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
     """What a table's filter says, if it has a door for digests that was found before."""
     cdef TableFile file = <TableFile>levels.files[at]
     cdef lsm_question *question = &search.question
-    if file.probe_digest == NULL or levels.tallies[at] == NULL or search.listener != NULL:
+    if levels.tallies[at] == NULL or search.listener != NULL:
         return UNASKED
+    if file.probe_digest == NULL:
+        return UNASKED if file.partitions == NULL else ask_partition(search, file)
     if (
         not question.has_digest
         or question.kind != file.digest_kind
@@ -177,21 +183,43 @@ cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
     return MAYBE if file.had_the_last else DENIED
 
 
+cdef int ask_partition(Search *search, TableFile file) noexcept:
+    """What the filter of the partition says that may have the key, if it is here with a door."""
+    cdef lsm_question *question = &search.question
+    cdef const lsm_partition *partition = lsm_partitions_seek(
+        file.partitions, question.key, question.length, search.simd
+    )
+    if partition == NULL:
+        return UNASKED
+    if (
+        not question.has_digest
+        or question.kind != partition.digest_kind
+        or question.seed != partition.digest_seed
+    ):
+        take_digest(question, partition.digest_kind, partition.digest_seed)
+    file.was_used = file.door.used = partition.used[0] = True
+    file.had_the_last = partition.probe_digest(partition.filter, question.digest)
+    return MAYBE if file.had_the_last else DENIED
+
+
 cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome):
     """What the newest version in one table that is visible has, or NOWHERE."""
     cdef Table table = opened(search, <TableFile>levels.files[at])
-    cdef FilterDoor loaded = table.loaded
+    cdef FilterDoor whole = table.loaded, loaded
     cdef Tally tally
-    if loaded is None:
-        loaded = (<object>search.tables).load_filter(table)
-    loaded.used = True
-    if loaded.manner == UNDECIDED:
-        decide(loaded)
+    if whole is None:
+        whole = (<object>search.tables).load_filter(table)
+    whole.used = True
+    if whole.manner == UNDECIDED:
+        decide(whole)
     table.file.offer_door(table)
+    loaded = whole
+    if whole.manner == BY_PARTITION and outcome == UNASKED and search.listener == NULL:
+        loaded = partition_of(search, table, whole)
     if loaded.manner == IN_PYTHON or search.listener != NULL:
-        return find_readably(search, <object>levels.placed[at], table, loaded)
+        return find_readably(search, <object>levels.placed[at], table, whole)
     if levels.tallies[at] == NULL:
-        take_tally(search, levels, at, loaded)
+        take_tally(search, levels, at, whole)
     tally = <Tally>levels.tallies[at]
     if loaded.manner == BY_WINDOW:
         search.number = block_for(search, table)
@@ -209,6 +237,25 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     return find_in_block(search, table, loaded, tally)
 
 
+cdef FilterDoor partition_of(Search *search, Table table, FilterDoor whole):
+    """The filter of the partition that may have the key, loaded if need be."""
+    cdef Partitions parts = whole.parts
+    cdef FilterDoor loaded = None
+    cdef uint32_t number = lsm_partitions_find(
+        &parts.c, search.question.key, search.question.length, search.simd
+    )
+    if number < parts.c.lasts.count:
+        loaded = parts.found(number)
+    if loaded is None:
+        loaded = (<object>search.tables).partition(table, whole, <object>search.key)
+    loaded.used = True
+    if loaded.manner == UNDECIDED:
+        decide(loaded)
+    if number < parts.c.lasts.count:
+        parts.offer_door(number, loaded)
+    return loaded
+
+
 cdef inline uint32_t fetch_block(Search *search, TableFile file) noexcept:
     """Fetch what the block is searched by, before the filter's answer, where that is likely a yes.
 
@@ -217,7 +264,7 @@ cdef inline uint32_t fetch_block(Search *search, TableFile file) noexcept:
     """
     cdef Table table
     cdef uint32_t number
-    if not file.had_the_last or file.probe_digest == NULL:
+    if not file.had_the_last or file.door is None:
         return UNKNOWN
     table = <Table>file.table
     number = block_for(search, table)

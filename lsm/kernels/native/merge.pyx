@@ -16,7 +16,8 @@ from libc.string cimport memcpy
 from filters.kernels.native cimport simd
 from lsm.kernels.native.block cimport Block, lsm_block_prefetch_struct, lsm_block_seek
 from lsm.kernels.native.memtable cimport Memtable, Run, lsm_run_seek
-from lsm.kernels.native.table cimport Table, TableFile, lsm_sorted_keys_seek
+from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys_seek
+from lsm.kernels.native.table cimport Table, TableFile
 from lsm.kernels.native.version cimport MOST_BYTES, version_of
 from lsm.kernels.native.view cimport Levels, View, lsm_level
 

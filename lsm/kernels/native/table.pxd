@@ -7,22 +7,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from lsm.kernels.native.block cimport Block, lsm_block
 from lsm.kernels.native.cache_item cimport CacheItem
 from lsm.kernels.native.filter_door cimport FilterDoor
-
-
-cdef extern from "sorted_keys.h" nogil:
-    ctypedef struct lsm_sorted_keys:
-        uint32_t count
-        uint64_t *versions
-        const uint8_t **keys
-        uint32_t *lengths
-
-    int lsm_sorted_keys_reserve(lsm_sorted_keys *self, size_t count)
-    void lsm_sorted_keys_seal(lsm_sorted_keys *self)
-    void lsm_sorted_keys_free(lsm_sorted_keys *self)
-    uint32_t lsm_sorted_keys_seek(
-        const lsm_sorted_keys *self, const uint8_t *key, uint32_t length, uint64_t version,
-        int simd,
-    )
+from lsm.kernels.native.partitions cimport lsm_partitions
+from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys
 
 
 cdef extern from "index_block.h" nogil:
@@ -48,8 +34,10 @@ cdef class TableFile:
     cdef object table         # that is open, of either kernel, or None
     cdef bint was_used        # since somebody has looked, and so has its table
     # The door of its table's filter, where that is asked with a digest; else NULL. Here a lookup
-    # that ends with a "no" finds it without a look at table or filter.
+    # that ends with a "no" finds it without a look at table or filter. Of one in partitions there
+    # are these instead, each with a door of its own or NULL.
     cdef FilterDoor door
+    cdef const lsm_partitions *partitions
     cdef const void *filter
     cdef int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
     cdef uint64_t digest_seed

@@ -11,7 +11,10 @@ from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
 from lsm.disk.footer import TRAILER_BYTES, Handle
-from lsm.kernels.native.filter_door cimport BY_DIGEST, FilterDoor
+from lsm.kernels.native.filter_door cimport BY_DIGEST, BY_PARTITION, FilterDoor
+from lsm.kernels.native.sorted_keys cimport (
+    lsm_sorted_keys_free, lsm_sorted_keys_reserve, lsm_sorted_keys_seal, lsm_sorted_keys_seek
+)
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
 from lsm.kernels.python.table import pieces
 
@@ -47,9 +50,17 @@ cdef class TableFile:
         self.table = table
 
     cdef void offer_door(self, Table table) noexcept:
-        """Let lookups find the door of the filter in its place, if that is asked by digest."""
+        """Let lookups find the door of the filter in its place, if that is asked by digest.
+
+        Or the place where those of its partitions are found.
+        """
         cdef FilterDoor door = table.loaded
-        if self.table is table and door is not None and door.manner == BY_DIGEST:
+        if self.table is not table or door is None:
+            return
+        if door.manner == BY_PARTITION:
+            self.door = door
+            self.partitions = &door.parts.c
+        elif door.manner == BY_DIGEST:
             self.filter = door.probe.self
             self.digest_seed = door.probe.digest_seed
             self.digest_kind = door.probe.digest_kind
@@ -59,6 +70,7 @@ cdef class TableFile:
     cdef void close_door(self) noexcept:
         """Let lookups look for the filter themselves."""
         self.probe_digest = NULL
+        self.partitions = NULL
         self.door = None
 
     def __repr__(self):

@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from lsm.kernels.native.table cimport lsm_sorted_keys
+from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys
 
 
 # The tables of a sorted level, from the first of them on: their upper bounds to search.

@@ -7,9 +7,10 @@ from libc.stdlib cimport calloc, free
 
 from lsm.kernels.native.key_words cimport lsm_word
 from lsm.kernels.native.memtable cimport Memtable
-from lsm.kernels.native.table cimport (
-    TableFile, lsm_sorted_keys, lsm_sorted_keys_free, lsm_sorted_keys_reserve, lsm_sorted_keys_seal
+from lsm.kernels.native.sorted_keys cimport (
+    lsm_sorted_keys, lsm_sorted_keys_free, lsm_sorted_keys_reserve, lsm_sorted_keys_seal
 )
+from lsm.kernels.native.table cimport TableFile
 from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.version cimport MOST_BYTES
 
