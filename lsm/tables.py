@@ -61,21 +61,24 @@ class _FilterPlace:
 
 
 class _PartitionPlace:
-    """The place of a partition's filter among the others."""
+    """The place of a partition's filter among the others, under a weak reference to them."""
 
     __slots__ = ("_number", "_partitions")
 
     def __init__(self, partitions: Partitions, number: int):
-        self._partitions = partitions
+        self._partitions = weakref.ref(partitions)
         self._number = number
 
     @property
     def filter(self) -> LoadedFilter | None:
-        return self._partitions.cached(self._number)
+        partitions = self._partitions()
+        return None if partitions is None else partitions.cached(self._number)
 
     @filter.setter
     def filter(self, loaded: LoadedFilter | None) -> None:
-        self._partitions.place(self._number, loaded)
+        partitions = self._partitions()
+        if partitions is not None:
+            partitions.place(self._number, loaded)
 
     def let_go(self, loaded: LoadedFilter) -> None:
         """Let no more readers find a filter here."""

@@ -39,6 +39,8 @@ ctypedef struct lsm_question:
 
 
 cdef class FilterDoor(CacheItem):
+    cdef bint *mark           # that it was used since somebody has looked, where lookups set it
+    cdef bint _own_mark
     cdef int manner
     cdef bint is_none         # there is none, and that will not change
     cdef const lsm_probe_v1 *probe
@@ -47,6 +49,7 @@ cdef class FilterDoor(CacheItem):
     cdef object _kept         # what `probe` or `windows_c` points to
 
     cdef int decide(self) except -1
+    cdef void mark_at(self, bint *place) noexcept
 
 
 cdef inline bint denies(FilterDoor door, lsm_question *question) noexcept:

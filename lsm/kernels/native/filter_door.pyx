@@ -20,6 +20,24 @@ cdef const char *CAPSULE = "lsm.probe.v1"
 cdef class FilterDoor(CacheItem):
     """The base of a loaded filter: its ``reader``, ``windows`` or ``partitions`` have the say."""
 
+    def __cinit__(self):
+        self.mark = &self._own_mark
+
+    @property
+    def used(self):
+        """Whether it was used since somebody has looked."""
+        return self.mark[0]
+
+    @used.setter
+    def used(self, bint used):
+        self.mark[0] = used
+
+    cdef void mark_at(self, bint *place) noexcept:
+        """Keep the mark in a place that lookups come by anyway, or here where there is none."""
+        cdef bint used = self.mark[0]
+        self.mark = &self._own_mark if place == NULL else place
+        self.mark[0] = used
+
     cdef int decide(self) except -1:
         """Find out how the filter is asked; of another's filter the door is checked."""
         cdef const lsm_probe_v1 *probe
@@ -28,6 +46,7 @@ cdef class FilterDoor(CacheItem):
             self.manner = IN_PYTHON
             if type(self.partitions) is Partitions:
                 self.parts = self.partitions
+                self.mark_at(&self.parts.c.used)
                 self.manner = BY_PARTITION
         elif self.windows is not None:
             self.manner = BY_WINDOW if take_windows(self, self.windows) else IN_PYTHON

@@ -51,6 +51,20 @@ LSM_INLINE int lsm_order(const uint8_t *one, const uint8_t *other, size_t length
     }
 }
 
+/* Whether these bytes are the same, as most often they are. */
+LSM_INLINE int lsm_same(const uint8_t *one, const uint8_t *other, uint32_t length) {
+    if (length >= LSM_WORD_BYTES) {
+        const uint32_t last = length - LSM_WORD_BYTES;
+        for (uint32_t at = 0; at < last; at += LSM_WORD_BYTES) {
+            if (lsm_load64(one + at) != lsm_load64(other + at)) {
+                return 0;
+            }
+        }
+        return lsm_load64(one + last) == lsm_load64(other + last);
+    }
+    return lsm_word(one, length) == lsm_word(other, length);
+}
+
 /* How many bytes are the same from the first on. */
 LSM_INLINE uint32_t lsm_alike(const uint8_t *one, const uint8_t *other, uint32_t length) {
     uint32_t at = 0;

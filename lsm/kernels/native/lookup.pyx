@@ -178,7 +178,7 @@ cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
         or question.seed != file.digest_seed
     ):
         take_digest(question, file.digest_kind, file.digest_seed)
-    file.was_used = file.door.used = True
+    file.was_used = file.door.mark[0] = True
     file.had_the_last = file.probe_digest(file.filter, question.digest)
     return MAYBE if file.had_the_last else DENIED
 
@@ -186,7 +186,7 @@ cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
 cdef int ask_partition(Search *search, TableFile file) noexcept:
     """What the filter of the partition says that may have the key, if it is here with a door."""
     cdef lsm_question *question = &search.question
-    cdef const lsm_partition *partition = lsm_partitions_seek(
+    cdef lsm_partition *partition = lsm_partitions_seek(
         file.partitions, question.key, question.length, search.simd
     )
     if partition == NULL:
@@ -197,7 +197,7 @@ cdef int ask_partition(Search *search, TableFile file) noexcept:
         or question.seed != partition.digest_seed
     ):
         take_digest(question, partition.digest_kind, partition.digest_seed)
-    file.was_used = file.door.used = partition.used[0] = True
+    file.was_used = file.partitions.used = partition.used = True
     file.had_the_last = partition.probe_digest(partition.filter, question.digest)
     return MAYBE if file.had_the_last else DENIED
 
@@ -209,7 +209,7 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     cdef Tally tally
     if whole is None:
         whole = (<object>search.tables).load_filter(table)
-    whole.used = True
+    whole.mark[0] = True
     if whole.manner == UNDECIDED:
         decide(whole)
     table.file.offer_door(table)
@@ -248,7 +248,7 @@ cdef FilterDoor partition_of(Search *search, Table table, FilterDoor whole):
         loaded = parts.found(number)
     if loaded is None:
         loaded = (<object>search.tables).partition(table, whole, <object>search.key)
-    loaded.used = True
+    loaded.mark[0] = True
     if loaded.manner == UNDECIDED:
         decide(loaded)
     if number < parts.c.lasts.count:

@@ -105,7 +105,7 @@ cdef int ask_filter(Job *job, Levels levels) noexcept:
         job.counter = &tally.true_positives
     elif table.loaded is not None and table.loaded.is_none:
         job.counter = &tally.none
-        file.was_used = table.loaded.used = True
+        file.was_used = table.loaded.mark[0] = True
     else:
         return ALONE
     job.found = &file.found

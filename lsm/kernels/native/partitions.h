@@ -11,13 +11,14 @@ typedef struct lsm_partition {
     int (*probe_digest)(const void *filter, uint64_t digest);
     const void *filter;
     uint64_t digest_seed;
-    int *used; /* whether it was, since somebody has looked */
     uint32_t digest_kind;
+    int used; /* since somebody has looked */
 } lsm_partition;
 
 typedef struct lsm_partitions {
     lsm_sorted_keys lasts; /* user keys, under the version behind all others */
     lsm_partition *slots;
+    int used; /* any of them, since somebody has looked */
 } lsm_partitions;
 
 /* The number of the partition that may have a key; as many as there are behind all of them. */
@@ -28,7 +29,7 @@ LSM_INLINE uint32_t lsm_partitions_find(
 }
 
 /* The partition that may have a key, if it can be asked at once; else NULL. */
-LSM_INLINE const lsm_partition *lsm_partitions_seek(
+LSM_INLINE lsm_partition *lsm_partitions_seek(
     const lsm_partitions *self, const uint8_t *key, uint32_t length, int simd
 ) {
     const uint32_t number = lsm_partitions_find(self, key, length, simd);

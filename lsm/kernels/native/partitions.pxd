@@ -11,17 +11,18 @@ cdef extern from "partitions.h" nogil:
         int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
         const void *filter
         uint64_t digest_seed
-        bint *used
         uint32_t digest_kind
+        bint used
 
     ctypedef struct lsm_partitions:
         lsm_sorted_keys lasts
         lsm_partition *slots
+        bint used
 
     uint32_t lsm_partitions_find(
         const lsm_partitions *self, const uint8_t *key, uint32_t length, int simd
     )
-    const lsm_partition *lsm_partitions_seek(
+    lsm_partition *lsm_partitions_seek(
         const lsm_partitions *self, const uint8_t *key, uint32_t length, int simd
     )
 
@@ -32,6 +33,7 @@ cdef class Partitions:
     cdef uint8_t *_keys
     cdef uint64_t *_places    # of each filter where it begins, and its size
     cdef PyObject **_filters  # that readers find here
+    cdef object __weakref__
 
     cdef object found(self, uint32_t number)
     cdef void offer_door(self, uint32_t number, loaded) noexcept

@@ -4,7 +4,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from filters.kernels.native cimport simd
 from lsm.disk.footer import Handle
@@ -61,6 +61,7 @@ cdef class Partitions:
         if self._filters != NULL:
             for number in range(self.c.lasts.count):
                 if self._filters[number] != NULL:
+                    (<FilterDoor>self._filters[number]).mark_at(NULL)
                     Py_DECREF(<object>self._filters[number])
         free(self._filters)
         free(self.c.slots)
@@ -110,14 +111,17 @@ cdef class Partitions:
             raise IndexError(number)
         return self.found(number)
 
-    def place(self, uint32_t number, loaded):
+    def place(self, uint32_t number, FilterDoor loaded):
         """Let readers find this filter under this number, or none."""
         if number >= self.c.lasts.count:
             raise IndexError(number)
         cdef PyObject *before = self._filters[number]
         self.c.slots[number].probe_digest = NULL
+        if before != NULL:
+            (<FilterDoor>before).mark_at(NULL)
         if loaded is not None:
             Py_INCREF(loaded)
+            loaded.mark_at(&self.c.slots[number].used)
         self._filters[number] = NULL if loaded is None else <PyObject *>loaded
         if before != NULL:
             Py_DECREF(<object>before)
@@ -130,7 +134,6 @@ cdef class Partitions:
             slot.filter = door.probe.self
             slot.digest_seed = door.probe.digest_seed
             slot.digest_kind = door.probe.digest_kind
-            slot.used = &door.used
             slot.probe_digest = door.probe.probe_digest
 
     def emptied(self):
@@ -142,10 +145,11 @@ cdef class Partitions:
         if empty == NULL:
             raise MemoryError
         # From here on nothing is allocated, so that nobody comes in between.
-        memset(self.c.slots, 0, count * sizeof(lsm_partition))
         self._filters = empty
         for number in range(count):
             if before[number] != NULL:
+                (<FilterDoor>before[number]).mark_at(NULL)
+                self.c.slots[number].probe_digest = NULL
                 filters[number] = <object>before[number]
                 Py_DECREF(<object>before[number])
         free(before)

@@ -79,15 +79,8 @@ LSM_INLINE uint32_t lsm_sorted_keys_seek(
     if (count == 0) {
         return 0;
     }
-    if (common) {
-        uint32_t least = length < common ? length : common;
-        int order = lsm_order(key, sorted->keys[0], least);
-        if (order) {
-            return order < 0 ? 0 : count;
-        }
-        if (length < common) {
-            return 0;
-        }
+    if (common && (length < common || !lsm_same(key, sorted->keys[0], common))) {
+        return lsm_order(key, sorted->keys[0], length < common ? length : common) > 0 ? count : 0;
     }
     uint64_t word = lsm_word(key + common, length - common);
     const uint64_t *words = sorted->words;

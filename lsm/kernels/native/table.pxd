@@ -37,7 +37,7 @@ cdef class TableFile:
     # that ends with a "no" finds it without a look at table or filter. Of one in partitions there
     # are these instead, each with a door of its own or NULL.
     cdef FilterDoor door
-    cdef const lsm_partitions *partitions
+    cdef lsm_partitions *partitions
     cdef const void *filter
     cdef int (*probe_digest)(const void *filter, uint64_t digest) noexcept nogil
     cdef uint64_t digest_seed

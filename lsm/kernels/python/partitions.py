@@ -19,7 +19,7 @@ _OVERHEAD = 200
 class Partitions:
     """Which partition may have a key, and of each its filter once that was loaded."""
 
-    __slots__ = ("_filters", "_handles", "_lasts", "charge")
+    __slots__ = ("__weakref__", "_filters", "_handles", "_lasts", "charge")
 
     def __init__(
         self,
