@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lsm")
 
 # What a partition's filter takes beside its bytes: what is said of it, its reader, its place.
-_PARTITION_OVERHEAD = 800
+_PARTITION_OVERHEAD = 1500
 # So many partitions are looked at to say what rate of absent keys a filter lets through.
 _LOOKED_AT = 8
 
