@@ -51,22 +51,6 @@ class Filter(ABC):
             answers[index] = might_contain(key)
         return out
 
-    def count_missing(self, digests: Digests) -> int:
-        """How many of these keys, given by their digests, the filter denies: 0 for its own."""
-        if not isinstance(digests, Digests):
-            raise TypeError(not_digests(digests))
-        numbers, _ = digests_of(digests, *self._digest_kind)
-        return sum(not self._might_contain_digest(digest) for digest in numbers)
-
-    @property
-    @abstractmethod
-    def _digest_kind(self) -> tuple[str, int]:
-        """What digests the filter is asked with, and under which seed."""
-
-    @abstractmethod
-    def _might_contain_digest(self, digest: int) -> bool:
-        """The answer for a key given by its digest."""
-
     @abstractmethod
     def to_bytes(self) -> bytes:
         """The complete filter; ``from_bytes`` of it gives an equal one in any process."""
@@ -120,7 +104,29 @@ class Filter(ABC):
         return f"<{type(self).__name__}: {keys}, {self.size_in_bytes} bytes{rate}>"
 
 
-class SeededFilter(Filter):
+class DigestFilter(Filter):
+    """A filter of which a key's digest is all it has to know."""
+
+    __slots__ = ()
+
+    def count_missing(self, digests: Digests) -> int:
+        """How many of these keys, given by their digests, the filter denies: 0 for its own."""
+        if not isinstance(digests, Digests):
+            raise TypeError(not_digests(digests))
+        numbers, _ = digests_of(digests, *self._digest_kind)
+        return sum(not self._might_contain_digest(digest) for digest in numbers)
+
+    @property
+    @abstractmethod
+    def _digest_kind(self) -> tuple[str, int]:
+        """What digests the filter is asked with, and under which seed."""
+
+    @abstractmethod
+    def _might_contain_digest(self, digest: int) -> bool:
+        """The answer for a key given by its digest."""
+
+
+class SeededFilter(DigestFilter):
     """A filter over XXH3-64 digests under a seed.
 
     ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over

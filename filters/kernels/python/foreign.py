@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from filters.kernels.python.base import Filter
+from filters.kernels.python.base import DigestFilter
 from filters.kernels.python.digests import Digests, digests_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class ForeignFilter(Filter):
+class ForeignFilter(DigestFilter):
     """A filter in the bytes of another engine, which say neither its family nor its keys.
 
     There is nothing secret in it: who chooses the keys can choose ones that pass.
