@@ -16,20 +16,30 @@ from filters import (
     ribbon,
     rocksdb,
     scalable,
+    surf,
     xor,
 )
 from filters.family import Family
 
 FAMILIES: dict[str, Family] = {}
+"""Those that are built of digests and asked with them, as a lookup over many filters is."""
+
+KEY_FAMILIES: dict[str, Family] = {}
+"""Those that have to see keys themselves, and are neither built of digests nor asked with them."""
 
 
-def add(family: Family) -> None:
+def add(family: Family, known: dict[str, Family] | None = None) -> None:
     """Make a family known; ValueError where its name or number is taken."""
-    if family.name in FAMILIES:
+    if family.name in FAMILIES or family.name in KEY_FAMILIES:
         raise ValueError(f"there is a family {family.name!r} already")
     if family.number is not None:
         header.claim(family.number, family.name)
-    FAMILIES[family.name] = family
+    (FAMILIES if known is None else known)[family.name] = family
+
+
+def every() -> dict[str, Family]:
+    """Both kinds."""
+    return {**FAMILIES, **KEY_FAMILIES}
 
 
 for _page in (
@@ -48,3 +58,5 @@ for _page in (
     grafite,
 ):
     add(_page.RECORD)
+
+add(surf.RECORD, KEY_FAMILIES)

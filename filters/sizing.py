@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from filters.families import FAMILIES
+from filters.families import FAMILIES, every
 from filters.family import Family
 from filters.sizing_parameters import checked_int, checked_number
 
@@ -69,15 +69,16 @@ def estimate_num_keys(filter: Filter) -> float:
     For what other engines wrote, which does not say; beside ``num_keys`` it tells over-filling. A
     cuckoo, a binary fuse, a bumped ribbon, an xor and a scalable filter know their count.
     """
-    return FAMILIES[filter.family].estimate_num_keys(filter)
+    return every()[filter.family].estimate_num_keys(filter)
 
 
 def _plan(
     family: str, n: int | None, num_probes: int | None, size: dict[str, float]
 ) -> tuple[Family, int, Any]:
-    if family not in FAMILIES:
-        raise ValueError(f"there is no family {family!r}: choose {', '.join(FAMILIES)}")
-    found = FAMILIES[family]
+    known = every()
+    if family not in known:
+        raise ValueError(f"there is no family {family!r}: choose {', '.join(known)}")
+    found = known[family]
     count = MANY if n is None else checked_int("n", n, 0, 1 << 40)
     return found, count, found.sized(count, num_probes, **size)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from filters.families import FAMILIES
+from filters.families import every
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("filters", "policies", "lsm")
@@ -111,7 +111,7 @@ def test_every_module_of_the_filters_floor_has_its_place_on_the_map() -> None:
     page = (ROOT / "docs" / "house.md").read_text()
     table = page.partition("## What lies where")[2].partition("\n## ")[0]
     named = set(re.findall(r"`((?:kernels/)?[a-z_]+\.py)`", table))
-    families = {name.replace("-", "_") + ".py" for name in FAMILIES}
+    families = {name.replace("-", "_") + ".py" for name in every()}
     there = {path.name for path in (ROOT / "filters").glob("*.py")} - families
     assert named == there - {"__init__.py", "errors.py"} | {"kernels/fuse_library.py"}
 
@@ -153,7 +153,7 @@ NATIVE = ROOT / "filters" / "kernels" / "native"
 
 def test_every_module_of_the_readable_kernel_has_its_twin() -> None:
     readable = {path.stem for path in (ROOT / "filters/kernels/python").glob("[a-z]*.py")}
-    assert readable <= {path.stem for path in NATIVE.glob("*.pyx")}
+    assert readable <= {path.stem for form in ("*.pyx", "*.h") for path in NATIVE.glob(form)}
 
 
 def test_every_source_of_the_native_kernel_has_its_place_on_the_map() -> None:

@@ -11,8 +11,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from filters import families
 from filters.errors import FilterError, KernelUnavailableError
-from filters.families import FAMILIES
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -52,12 +52,13 @@ def choose() -> tuple[str, str]:
 
 def filter_class(family: str) -> type[Filter]:
     """The chosen kernel's class for a family; FilterError where this release has no such one."""
-    if family not in FAMILIES:
+    known = families.every()
+    if family not in known:
         raise FilterError(
-            f"there is no family {family!r}; this release has {', '.join(FAMILIES)}: upgrade "
+            f"there is no family {family!r}; this release has {', '.join(known)}: upgrade "
             "lsm-filters if a later one wrote this filter"
         )
-    return FAMILIES[family].filter_class(choose()[0])
+    return known[family].filter_class(choose()[0])
 
 
 def restore(family: str, data: bytes, **how: Any) -> Filter:

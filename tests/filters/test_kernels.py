@@ -8,7 +8,7 @@ import pytest
 
 import filters
 from filters import KernelUnavailableError, kernels
-from filters.families import FAMILIES
+from filters.families import every
 from tests.interpreter import fresh
 
 TELL = "import filters; print(filters.KERNEL, '|', filters.KERNEL_REASON)"
@@ -73,11 +73,11 @@ def test_a_misspelt_choice_is_an_error() -> None:
 def test_every_kernel_has_every_family() -> None:
     for name in kernels.available():
         kernel = kernels.load(name)
-        for family in FAMILIES.values():
+        for family in every().values():
             cls = family.filter_class(name)
             assert cls is getattr(kernel, family.class_name)
             assert cls.family == getattr(filters, family.class_name).family == family.name
-        assert set(kernel.__all__) == {each.class_name for each in FAMILIES.values()} | {"Digests"}
+        assert set(kernel.__all__) == {each.class_name for each in every().values()} | {"Digests"}
 
 
 def test_a_pickle_of_a_family_that_is_none_is_a_filter_error() -> None:

@@ -17,6 +17,7 @@ from filters.kernels.python.leveldb import LevelDBBloomFilter
 from filters.kernels.python.ribbon import RocksDBRibbonFilter
 from filters.kernels.python.rocksdb import RocksDBBloomFilter
 from filters.kernels.python.scalable import ScalableBloomFilter
+from filters.kernels.python.surf import SurfFilter
 from filters.kernels.python.xor import XorFilter
 
 __all__: list[str] = [
@@ -33,5 +34,6 @@ __all__: list[str] = [
     "RocksDBBloomFilter",
     "RocksDBRibbonFilter",
     "ScalableBloomFilter",
+    "SurfFilter",
     "XorFilter",
 ]
