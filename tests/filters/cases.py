@@ -12,13 +12,13 @@ import attrs
 import pytest
 
 from filters import kernels
-from filters.families import FAMILIES
+from filters.families import FAMILIES, every
 from filters.family import Family
 
 
 def class_of(kernel: ModuleType, family: str) -> Any:
     """A kernel's class for a family."""
-    return FAMILIES[family].filter_class(kernel.__name__.rpartition(".")[2])
+    return every()[family].filter_class(kernel.__name__.rpartition(".")[2])
 
 
 @attrs.frozen

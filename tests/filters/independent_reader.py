@@ -21,6 +21,7 @@ FAMILIES = {
     7: "xor",
     8: "scalable",
     9: "grafite",
+    10: "surf",
 }
 
 
@@ -621,6 +622,112 @@ class Grafite(Reader):
         return False
 
 
+class Surf(Reader):
+    """Family 10."""
+
+    def validate(self) -> None:
+        self.require_limits((0, 2**32 - 2), (0, 32))
+        payload, edges = self.frame.payload, self.frame.size
+        if len(payload) < 8:
+            raise RefusedError("payload length")
+        nodes, self.real_bits = number(payload, 0, 4), number(payload, 4, 4)
+        self.width = self.frame.parameter + self.real_bits
+        if self.width > 32:
+            raise RefusedError("suffix")
+        if not (1 <= nodes <= edges if edges else nodes == min(1, self.frame.num_keys)):
+            raise RefusedError("nodes")
+        rows, starts = [edges, edges, nodes], [8]
+        for bits in rows:
+            starts.append(starts[-1] + (bits + 63) // 64 * 8)
+        self.labels_start = starts[3]
+        self.suffixes_start = self.labels_start + edges
+        self.require_payload(8 * self.suffixes_start + (edges - max(0, nodes - 1)) * self.width)
+        for bits, start, stop in zip(rows, starts, starts[1:], strict=False):
+            if bits_at(payload, 8 * start + bits, 8 * (stop - start) - bits):
+                raise RefusedError("unused bits")
+        self.read_trie(nodes, edges, starts)
+
+    def read_trie(self, nodes: int, edges: int, starts: list[int]) -> None:
+        """What each node stands for, whether a key ends there, and what its edges lead to."""
+        self.strings = [b""] * min(1, nodes)
+        self.edges: list[dict[int, tuple[bool, int]]] = []
+        self.leaves: list[tuple[bytes, int]] = []
+        for edge in range(edges):
+            label = self.frame.payload[self.labels_start + edge]
+            if bits_at(self.frame.payload, 8 * starts[1] + edge, 1):
+                self.edges.append({})
+                if len(self.edges) > len(self.strings):
+                    raise RefusedError("a node before the edge that leads to it")
+            elif not self.edges:
+                raise RefusedError("no first edge")
+            elif label <= max(self.edges[-1]):
+                raise RefusedError("labels")
+            string = self.strings[len(self.edges) - 1] + bytes([label])
+            leads_on = bool(bits_at(self.frame.payload, 8 * starts[0] + edge, 1))
+            known = self.strings if leads_on else self.leaves
+            self.edges[-1][label] = leads_on, len(known)
+            if leads_on:
+                self.strings.append(string)
+            else:
+                self.leaves.append((string, self.suffix(len(self.leaves))))
+        if len(self.strings) != nodes or (edges and len(self.edges) != nodes):
+            raise RefusedError("number of nodes")
+        self.ends = [bits_at(self.frame.payload, 8 * starts[2] + node, 1) for node in range(nodes)]
+        if sum(self.ends) + len(self.leaves) != self.frame.num_keys:
+            raise RefusedError("number of keys")
+
+    def suffix(self, leaf: int) -> int:
+        """What is kept of a key."""
+        start = 8 * self.suffixes_start + leaf * self.width
+        if start + self.width > 8 * len(self.frame.payload):
+            raise RefusedError("more leaves than suffixes")
+        return bits_at(self.frame.payload, start, self.width)
+
+    def real(self, key: bytes, depth: int) -> int:
+        """The bits of a key behind so many bytes."""
+        bits = "".join(f"{byte:08b}" for byte in key[depth : depth + 4])
+        return int("0" + bits.ljust(32, "0")[: self.real_bits], 2)
+
+    def suffix_of(self, key: bytes, depth: int) -> int:
+        """What is kept of a key, or would be."""
+        hashed = self.salted(key) >> 64 - self.frame.parameter
+        return hashed + self.real(key, depth) * 2**self.frame.parameter
+
+    def answer(self, key: bytes) -> bool:
+        if self.frame.num_keys == 0:
+            return False
+        node = 0
+        for depth, label in enumerate(key):
+            edges = self.edges[node] if self.edges else {}
+            if label not in edges:
+                return False
+            leads_on, place = edges[label]
+            if not leads_on:
+                return self.leaves[place][1] == self.suffix_of(key, depth + 1)
+            node = place
+        return bool(self.ends[node])
+
+    def answer_range(self, low: bytes | None, high: bytes | None) -> bool:
+        """True is "maybe", False is "no"."""
+        if low is not None and high is not None and low >= high:
+            return False
+        for string, ends in zip(self.strings, self.ends, strict=True):
+            if ends and (low or b"") <= string and (high is None or string < high):
+                return True
+        return any(self.is_open(*leaf, low, high) for leaf in self.leaves)
+
+    def is_open(self, string: bytes, suffix: int, low: bytes | None, high: bytes | None) -> bool:
+        """Whether the key of a leaf may be in a range."""
+        value, size = suffix >> self.frame.parameter, len(string)
+        if low is not None and (
+            string < low[:size] or (string == low[:size] and value < self.real(low, size))
+        ):
+            return False
+        if high is None or string < high[:size]:
+            return True
+        return string == high[:size] and string != high and value <= self.real(high, size)
+
+
 READERS: dict[str, type[Reader]] = {
     "classic": Classic,
     "counting": Counting,
@@ -631,6 +738,7 @@ READERS: dict[str, type[Reader]] = {
     "xor": Xor,
     "bumped-ribbon": BumpedRibbon,
     "grafite": Grafite,
+    "surf": Surf,
 }
 
 

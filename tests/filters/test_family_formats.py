@@ -66,6 +66,10 @@ SIZING_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("grafite", {"bits_per_key": 3}),
     ("grafite", {"bits_per_key": 64}),
     ("grafite", {"fpr": 0.01, "range_length": 100}),
+    ("surf", {}),
+    ("surf", {"suffix_bits": 0}),
+    ("surf", {"fpr": 0.2, "suffix": "hash"}),
+    ("surf", {"suffix_bits": 31, "suffix": "real"}),
 ]
 
 
@@ -231,6 +235,7 @@ TITLES = [
     "bumped ribbon, a list",
     "bumped ribbon, one layer",
     "grafite",
+    "surf",
 ]
 
 
@@ -269,6 +274,12 @@ def traced(reader: Any, key: bytes) -> list[str]:
             start, end = reader.bucket(bucket)
             codes = [2**reader.low_bits * bucket + reader.low(each) for each in range(start, end)]
             cells = [f"0x{number:012x}", str(code), str(bucket), spelled(codes), str(low)]
+        case "surf":
+            _, place = reader.edges[0].get(key[0], (False, -1))
+            cells = ["none", "", ""]
+            if place >= 0:
+                kept, own = reader.leaves[place][1], reader.suffix_of(key, 1)
+                cells = [str(place), f"0x{kept:03x}", f"0x{own:03x}"]
         case _:
             shard, value, slots, fingerprint = reader.places(salted)
             width = reader.frame.parameter // 4
@@ -380,7 +391,36 @@ WRITERS: dict[str, Callable[[ModuleType], Any]] = {
     "grafite": lambda kernel: kernel.GrafiteFilter.build(
         KEYS, bits_per_key=7, seed=SEED, salt=SALT
     ),
+    "surf": lambda kernel: kernel.SurfFilter.build(KEYS, seed=SEED, salt=SALT),
 }
+
+
+def test_the_ranges_that_the_surf_example_tells_of(kernel: ModuleType) -> None:
+    data = read_example("surf").data
+    reader: Any = independent_reader.read(data)
+    real = class_of(kernel, "surf").from_bytes(data)
+    ranges = [(b"aq", b"b"), (b"d", None), (b"ap", b"aq"), (b"banz", b"c")]
+    text = " ".join(sections(PAGE)["Example: surf"].split())
+    assert re.findall(r"`(\w+)` (?:to `(\w+)`|on)", text) == [
+        (low.decode(), high.decode() if high else "") for low, high in ranges
+    ]
+    for ask in (reader.answer_range, real.may_contain_range):
+        assert [ask(low, high) for low, high in ranges] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "sizes", [sizes for family, sizes in SIZING_PARAMETERS if family == "surf"], ids=str
+)
+def test_the_independent_reader_answers_for_ranges_as_the_code_does(
+    kernel: ModuleType, rng: random.Random, sizes: dict[str, Any]
+) -> None:
+    keys = random_keys(rng, 60, most=3)
+    real = build(kernel, "surf", keys, **sizes)
+    reader: Any = independent_reader.read(real.to_bytes())
+    ends = [None, *keys, *random_keys(rng, 60, most=3)]
+    for _ in range(1500):
+        low, high = rng.choice(ends), rng.choice(ends)
+        assert reader.answer_range(low, high) is real.may_contain_range(low, high)
 
 
 def layered(kernel: ModuleType) -> Any:
@@ -582,6 +622,26 @@ REFUSED: list[tuple[str, str, tuple[tuple[int, struct.Struct, float], ...], int]
     ("grafite: a code behind the last bucket", "grafite", ((55, BYTE, 0x25),), 0),
     ("grafite: a bit behind the last bucket", "grafite", ((55, BYTE, 0x4D),), 0),
     ("grafite: codes below 2^63 + 1", "grafite", ((16, U64, 2**63 + 1), (7, BYTE, 63)), 0),
+    ("surf: 4 keys in 3 leaves", "surf", ((8, U64, 4),), 0),
+    ("surf: 2 keys in 3 leaves", "surf", ((8, U64, 2),), 0),
+    ("surf: 2^32 - 1 edges", "surf", ((16, U64, 2**32 - 1),), 0),
+    ("surf: 4 edges", "surf", ((16, U64, 4),), 2),
+    ("surf: 33 bits of hashes", "surf", ((7, BYTE, 33), (44, U32, 0)), 8),
+    ("surf: 33 bits of suffixes", "surf", ((44, U32, 29),), 8),
+    ("surf: 2^32 - 1 bits of keys", "surf", ((44, U32, 2**32 - 1),), 0),
+    ("surf: no node", "surf", ((40, U32, 0),), 0),
+    ("surf: two nodes", "surf", ((40, U32, 2),), -1),
+    ("surf: 2^32 - 1 nodes", "surf", ((40, U32, 2**32 - 1),), 0),
+    ("surf: an edge to nowhere", "surf", ((48, BYTE, 1),), -1),
+    ("surf: an edge that is none", "surf", ((48, BYTE, 8),), 0),
+    ("surf: no first edge", "surf", ((56, BYTE, 2),), 0),
+    ("surf: two first edges", "surf", ((56, BYTE, 3),), 0),
+    ("surf: a first edge that is none", "surf", ((63, BYTE, 0x80),), 0),
+    ("surf: a key more", "surf", ((64, BYTE, 1),), 0),
+    ("surf: a node that is none", "surf", ((64, BYTE, 2),), 0),
+    ("surf: labels that fall", "surf", ((73, BYTE, 0x60),), 0),
+    ("surf: a label twice", "surf", ((74, BYTE, 0x62),), 0),
+    ("surf: bits behind the suffixes", "surf", ((79, BYTE, 0x17),), 0),
 ]
 
 
