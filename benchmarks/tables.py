@@ -24,7 +24,7 @@ from benchmarks.levels import table as levels_table
 from benchmarks.record import Record
 from benchmarks.rows import Row
 from filters import digest_kinds, header, sizing
-from filters.families import FAMILIES
+from filters.families import FAMILIES, every
 from filters.family import Family
 from policies.builtin import BUILTIN, NoFilterPolicy
 from policies.parameters import parameter_fields
@@ -49,7 +49,7 @@ def at_a_glance() -> str:
     lines = [
         f"| {_called(family)} | `{family.class_name}` | {sizing.bits_per_key(family.name):.3g} "
         f"bits/key | {_percent(sizing.fpr(family.name))} | {family.purpose} |"
-        for family in FAMILIES.values()
+        for family in every().values()
     ]
     return _table(
         "| policy | class in `filters` | at its default | rate | what it is for |",
@@ -73,7 +73,7 @@ def sizing_parameters() -> str:
     """What each is sized by, within which limits, and what else shapes it."""
     return _table(
         "| family | sizing parameters (and their ranges) | default | more |",
-        map(_sized, FAMILIES.values()),
+        map(_sized, every().values()),
     )
 
 
@@ -90,7 +90,7 @@ def policy_parameters() -> str:
     """What a configuration may say of each policy."""
     return _table(
         "| policy | parameter | value | range | default |",
-        (line for family in FAMILIES.values() if family.policy for line in _parameters(family)),
+        (line for family in every().values() if family.policy for line in _parameters(family)),
     )
 
 
@@ -99,7 +99,7 @@ def names_of_sizing_parameters() -> str:
     return _listed(
         f"`{name}`"
         for name in dict.fromkeys(
-            name for family in FAMILIES.values() for name in family.parameters.ranges
+            name for family in every().values() for name in family.parameters.ranges
         )
     )
 
@@ -107,7 +107,7 @@ def names_of_sizing_parameters() -> str:
 def payloads() -> str:
     """What stands in a block behind the name of a policy."""
     policies = sorted(
-        (family for family in FAMILIES.values() if family.policy),
+        (family for family in every().values() if family.policy),
         key=lambda family: (not family.is_salted, family.name),
     )
     return _table(
@@ -308,7 +308,7 @@ def _range(family: Family, name: str) -> str:
 
 def _number(value: float) -> str:
     """A number as somebody would write it who has it from its definition."""
-    if value >= 0.001:
+    if value >= 0.001 or not value:
         return f"{value:g}"
     power = math.log2(value)
     if power == int(power):
@@ -339,8 +339,9 @@ def _whole(family: Family) -> set[str]:
 
 def _kind(field: attrs.Attribute[Any]) -> str:
     """What a parameter is to somebody who writes TOML."""
-    words = re.findall(r"bool|int|float", str(field.type))
-    return {"bool": "boolean", "int": "whole number"}.get(words[0], "number")
+    words = re.findall(r"bool|int|float|str", str(field.type))
+    kinds = {"bool": "boolean", "int": "whole number", "str": "string"}
+    return kinds.get(words[0], "number")
 
 
 def _row(*cells: str) -> str:

@@ -305,9 +305,10 @@ RECORD = Family(
     page=__name__,
     class_name="SurfFilter",
     number=10,
+    policy="policies.builtin:SurfPolicy",
     options={"suffix": "`mixed`, `hash` or `real`"},
     examples=({"suffix_bits": 0}, {"bits_per_key": 16}, {"fpr": 0.01}),
-    purpose="ranges of any length, and keys, of tables whose keys never change",
+    purpose="ranges of any length; keys as well",
     strength="ranges of any length; its size and its rate depend on the keys",
     reads="a few for each byte",
 )

@@ -10,10 +10,17 @@ import attrs
 
 import filters
 from filters import advice, header
-from filters.families import FAMILIES
+from filters.families import every
 from filters.family import Family
 from filters.hashing import checked64, key_bytes
-from policies.contract import BuildContext, FilterPolicy, finished
+from filters.surf import SUFFIXES
+from policies.contract import (
+    BuildContext,
+    CollectingBuilder,
+    FilterBuilder,
+    FilterPolicy,
+    finished,
+)
 from policies.parameters import parameter_fields
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ __all__: list[str] = [
     "NoFilterPolicy",
     "RibbonPolicy",
     "RocksDBPolicy",
+    "SurfPolicy",
     "XorPolicy",
 ]
 
@@ -49,6 +57,8 @@ class FamilyPolicy(FilterPolicy):
     """
 
     takes_views: ClassVar[bool] = True
+    takes_digests: ClassVar[bool] = True
+    """Its filters are built of digests; else of keys, which a builder has to collect."""
     family: ClassVar[Family]
     filter_class: ClassVar[Any]  # each takes parameters of its own in build()
 
@@ -56,7 +66,7 @@ class FamilyPolicy(FilterPolicy):
         """Take name, layouts and the chosen kernel's class from the record of a family."""
         super().__init_subclass__(**kwargs)
         if family:
-            cls.family = FAMILIES[family]
+            cls.family = every()[family]
             cls.name, cls.layouts = family, cls.family.layouts
             cls.filter_class = cls.family.filter_class(filters.KERNEL)
 
@@ -71,9 +81,9 @@ class FamilyPolicy(FilterPolicy):
         built = self.build(keys)
         return None if built is None else built.to_bytes()
 
-    def new_builder(self, context: BuildContext) -> FamilyBuilder:
-        """A builder that also knows how many keys the family counted."""
-        return FamilyBuilder(self)
+    def new_builder(self, context: BuildContext) -> FilterBuilder:
+        """A builder of digests, which also knows how many keys the family counted, or of keys."""
+        return FamilyBuilder(self) if self.takes_digests else CollectingBuilder(self)
 
     def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
         """The filter of these keys, or of their digests."""
@@ -279,6 +289,18 @@ class RibbonPolicy(FamilyPolicy, family="ribbon"):
 
 
 @attrs.frozen(kw_only=True)
+class SurfPolicy(SeededPolicy, family="surf"):
+    """A trie of the keys' beginnings, for ranges of keys; its size depends on the keys."""
+
+    takes_digests: ClassVar[bool] = False
+
+    suffix_bits: int | None = None
+    bits_per_key: float | None = None
+    fpr: float | None = None
+    suffix: str = SUFFIXES[0]
+
+
+@attrs.frozen(kw_only=True)
 class XorPolicy(SeededPolicy, family="xor"):
     """Fingerprints in an xor filter: small sets in fewer bits than binary fuse, large ones not."""
 
@@ -329,6 +351,6 @@ class MaybeReader:
 
 
 BUILTIN: tuple[type[FilterPolicy], ...] = (
-    *(family.policy_class() for family in FAMILIES.values() if family.policy),
+    *(family.policy_class() for family in every().values() if family.policy),
     NoFilterPolicy,
 )

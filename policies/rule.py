@@ -148,8 +148,8 @@ class BudgetRule:
     def digests(self) -> Digests | None:
         """A collection for digests that any of its policies builds filters of, or None.
 
-        All families of our own take one kind of digest, but those that answer for ranges. Where
-        these, or others, are named there is none.
+        All families of our own that take digests take one kind, but those that keep keys' order.
+        Where these, or others, are named there is none.
         """
         classes = self._classes or tuple(registry.lookup(model.policy) for model in self._models)
         if not all(map(_takes_digests, classes)):
@@ -176,7 +176,7 @@ def _takes_digests(cls: type[FilterPolicy]) -> bool:
     """Whether a class is one of ours that all build of the same digests."""
     if cls not in BUILTIN or not issubclass(cls, SeededPolicy):
         return False
-    return not cls.family.answers_ranges
+    return cls.takes_digests and not cls.family.answers_ranges
 
 
 def _families(what: str, named: object) -> tuple[str, ...]:

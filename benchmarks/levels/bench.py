@@ -135,7 +135,11 @@ def carried(db: lsm.DB) -> dict[int, str]:
 
 
 def _said(policy: str, params: Mapping[str, Any]) -> str:
-    return " ".join([policy, *(f"{name}={value:.4g}" for name, value in params.items())])
+    values = {
+        name: f"{value:.4g}" if isinstance(value, int | float) else value
+        for name, value in params.items()
+    }
+    return " ".join([policy, *(f"{name}={value}" for name, value in values.items())])
 
 
 def filter_bytes(db: lsm.DB) -> dict[int, int]:

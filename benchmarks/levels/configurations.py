@@ -14,7 +14,7 @@ from benchmarks.errors import UnavailableError
 from benchmarks.levels.settings import STEEP, USUAL, Settings, Shape
 from filters import sizing
 from filters.errors import FilterError
-from filters.families import FAMILIES
+from filters.families import every
 from filters.family import Family
 from lsm.options import GIB, MIB
 from lsm.options import LEVELS as ALL_LEVELS
@@ -92,7 +92,7 @@ def _ours() -> list[Configuration]:
     classic = {bits: policies.create("classic", bits_per_key=bits) for bits in (6, 14)}
     return [
         by_level("none", {1: policies.create("none")}, few=True),
-        *(_at_default(family) for family in FAMILIES.values() if family.policy),
+        *(_at_default(family) for family in every().values() if family.policy),
         *(by_level(f"blocked {bits}", {1: blocked[bits]}) for bits in (6, 14)),
         *(by_level(f"classic {bits}", {1: classic[bits]}) for bits in (6, 14)),
         by_level("binary-fuse 16", {1: fuse_16}),

@@ -15,7 +15,7 @@ from typing import Any
 
 import policies
 from filters import kernels
-from filters.families import FAMILIES
+from filters.families import every
 from tests.filters.cases import class_of
 
 HERE = Path(__file__).parent
@@ -32,13 +32,13 @@ def size_of(family: str) -> dict[str, Any]:
     """What a family's files are sized by: as they were written, or the default until they are."""
     if family in KNOWN:
         return dict(KNOWN[family]["size"])
-    default = FAMILIES[family].parameters.default
+    default = every()[family].parameters.default
     return {default.name: default.value}
 
 
 def build(kernel: ModuleType, family: str) -> Any:
     """The filter whose bytes are kept."""
-    secrets = {"seed": SEED, "salt": SALT} if FAMILIES[family].is_salted else {}
+    secrets = {"seed": SEED, "salt": SALT} if every()[family].is_salted else {}
     return class_of(kernel, family).build(PRESENT, **size_of(family), **secrets)
 
 
@@ -55,7 +55,7 @@ def record(family: str) -> dict[str, Any]:
     built = build(kernels.load("python"), family)
     (FILES / f"{family}.filter").write_bytes(built.to_bytes())
     blocks = {}
-    if FAMILIES[family].policy:
+    if every()[family].policy:
         policy = policies.create(family, **size).with_seed(SEED)
         payload = policy.create_filter(PRESENT)
         assert payload is not None
@@ -75,7 +75,7 @@ def main() -> None:
         return
     if what != "filters":
         raise SystemExit(f"there are golden files of filters and of the engine, none of {what}")
-    for family in FAMILIES:
+    for family in every():
         if family not in KNOWN:
             KNOWN[family] = record(family)
             print(f"wrote the golden files of {family}")

@@ -29,7 +29,7 @@ NAME = "db/000005.ldb"
 KEYS = [b"key%05d" % number for number in range(500)]
 FILTERED = [cls.name for cls in BUILTIN if cls.name != "none"]
 OURS = ["binary-fuse", "blocked", "bumped-ribbon", "classic", "counting", "cuckoo", "grafite"]
-OURS += ["xor"]
+OURS += ["surf", "xor"]
 UNLABELLED = ["rocksdb", "ribbon"]
 PIECE = 50
 

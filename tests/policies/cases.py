@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Iterator
 
 import policies
-from filters.families import FAMILIES
+from filters.families import every
 from policies import FilterPolicy
 
 
 def policies_of(family: str) -> Iterator[FilterPolicy]:
     """A family's policies, but for sizes that are advised against."""
-    for size in ({}, *FAMILIES[family].examples):
+    for size in ({}, *every()[family].examples):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
@@ -24,5 +24,5 @@ def policies_of(family: str) -> Iterator[FilterPolicy]:
 
 def built_in() -> list[FilterPolicy]:
     """The policies of all families that have one."""
-    named = (family.name for family in FAMILIES.values() if family.policy)
+    named = (family.name for family in every().values() if family.policy)
     return [policy for name in named for policy in policies_of(name)]

@@ -27,6 +27,7 @@ OWN_FAMILY = {
     "counting": "classic",
     "cuckoo": "cuckoo",
     "grafite": "grafite",
+    "surf": "surf",
     "xor": "xor",
 }
 

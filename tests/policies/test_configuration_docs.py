@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 import policies
+from filters import surf
 from filters.sizing_parameters import SizingParameters
 from lsm import options
 from policies import PolicyConfigError, config, levels
@@ -212,10 +213,19 @@ def test_the_table_lists_exactly_the_parameters_of_each_policy() -> None:
     assert "`none` takes no parameters" in section("Parameters")
 
 
+def given_to(policy: str, parameter: str) -> Row:
+    [found] = [row for row in ROWS if (row.policy, row.parameter) == (policy, parameter)]
+    return found
+
+
 def test_the_ranges_are_those_of_the_families() -> None:
     for row in ROWS:
         if row.value == "boolean":
             assert row.range == "true` or `false"
+            continue
+        if row.value == "string":
+            assert (row.policy, row.parameter) == ("surf", "suffix")
+            assert re.findall(r"\w\w\w+", row.range) == list(surf.SUFFIXES)
             continue
         sizes = parameters_of(row.policy)
         ranges = {**sizes.ranges, "num_probes": (1, sizes.max_probes)}
@@ -232,9 +242,10 @@ def test_the_defaults_are_those_of_the_families() -> None:
         given = {row.parameter: row.default for row in ROWS if row.policy == name}
         assert given.pop(default.name) == f"{default.value:g}"
         others = {key for key, value in given.items() if value}
-        assert others <= {"num_probes", "optimize_filters_for_memory", "range_length"}
+        assert others <= {"num_probes", "optimize_filters_for_memory", "range_length", "suffix"}
     assert {row.default for row in ROWS if row.parameter == "range_length"} == {"1"}
     assert policies.GrafitePolicy().range_length == 1
+    assert policies.SurfPolicy().suffix == given_to("surf", "suffix").default
     assert policies.RocksDBPolicy().optimize_filters_for_memory is True
     assert policies.RibbonPolicy().optimize_filters_for_memory is True
     assert {row.default for row in ROWS if row.value == "boolean"} == {"true"}
@@ -250,6 +261,12 @@ def test_what_a_file_may_say_is_what_the_table_says(row: Row) -> None:
         with pytest.raises(PolicyConfigError):
             attempt(value)
 
+    if row.value == "string":
+        for value in re.findall(r"\w\w\w+", row.range):
+            attempt(f'"{value}"')
+        refused('"another"')
+        refused(1)
+        return
     if row.value == "boolean":
         attempt("true")
         attempt("false")

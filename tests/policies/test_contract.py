@@ -14,7 +14,7 @@ import pytest
 
 import filters
 import policies
-from filters.families import FAMILIES
+from filters.families import FAMILIES, every
 from policies import BuildContext, FilterPolicy, FilterReader
 from policies.builtin import BUILTIN
 from policies.contract import may_contain_range
@@ -26,7 +26,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "acme-quotient"
 
 
 # A class for each family: the suite holds the policies of a class against each other.
-for _family in (each for each in FAMILIES.values() if each.policy):
+for _family in (each for each in every().values() if each.policy):
     _members = {"policies": tuple(policies_of(_family.name))}
     _name = f"Test{_family.policy.rpartition(':')[2]}"
     globals()[_name] = type(_name, (FilterPolicyContract,), _members)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import policies
 from filters.errors import FilterError
-from filters.families import FAMILIES
+from filters.families import every
 from policies import (
     DuplicatePolicyError,
     FilterPolicy,
@@ -35,6 +35,7 @@ NAMES = (
     "none",
     "ribbon",
     "rocksdb",
+    "surf",
     "xor",
 )
 
@@ -64,8 +65,8 @@ class TestBuiltIn:
 
     def test_every_family_is_a_policy_or_a_structure(self) -> None:
         named = {cls.name for cls in BUILTIN} - {"none"}
-        structures = {family.name for family in FAMILIES.values() if not family.policy}
-        assert named == set(FAMILIES) - structures
+        structures = {family.name for family in every().values() if not family.policy}
+        assert named == set(every()) - structures
         for name in structures:
             with pytest.raises(UnknownPolicyError):
                 policies.create(name)

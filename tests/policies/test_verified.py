@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import policies
+from filters.families import KEY_FAMILIES
 from policies import BuildContext, BuildResult, FilterPolicy, VerifiedBuilder
 from policies.builtin import BUILTIN, BlockedPolicy
 from policies.testing import KEY_SETS
@@ -342,7 +343,21 @@ class TestMisuse:
             builder.finish()
 
 
-@pytest.mark.parametrize("name", sorted({policy.name for policy in BUILTIN} - {"none"}))
+@pytest.mark.parametrize("name", sorted(KEY_FAMILIES))
+def test_one_that_takes_no_digests_keeps_keys_in_any_order(name: str) -> None:
+    builder = VerifiedBuilder(policies.create(name), BuildContext())
+    keys = [b"key%d" % i for i in range(500)]
+    for key in [*keys, *keys[::-7]]:
+        builder.add(key)
+    result = builder.finish()
+    assert (result.state, result.num_keys) == ("built", 500)
+    assert result.filter is not None
+    assert all(policies.create(name).open(result.filter).might_contain_many(keys))
+
+
+@pytest.mark.parametrize(
+    "name", sorted({policy.name for policy in BUILTIN} - {"none", *KEY_FAMILIES})
+)
 def test_a_built_in_policy_keeps_digests_and_no_keys(name: str) -> None:
     builder = VerifiedBuilder(policies.create(name), BuildContext())
     keys = [b"key%d" % i for i in range(500)]
