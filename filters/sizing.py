@@ -2,7 +2,8 @@
 
 ``n`` is a number of keys; None means many (a million), where small numbers no longer matter. What
 is predicted here is what the families' own ``plan`` leads to, so it includes rounding. A scalable
-filter is predicted as it is built, or with ``capacity=1024`` as it has grown from there.
+filter is predicted as it is built, or with ``capacity=1024`` as it has grown from there. What a
+surf filter takes and passes depends on its keys, and is predicted for keys of random bytes.
 """
 
 from __future__ import annotations

@@ -655,6 +655,26 @@ def test_both_kernels_write_the_same_bytes(size: dict[str, Any], rng: random.Ran
             assert two.may_contain_range(low, None) is one.may_contain_range(low, None)
 
 
+def pairs(count: int) -> list[bytes]:
+    """So many nodes of two keys each, below a few."""
+    return [number.to_bytes(2, "big") + end for number in range(count) for end in (b"0", b"1")]
+
+
+@needs_native
+@pytest.mark.parametrize("around", [512, 1024])
+def test_both_kernels_find_edges_and_nodes_where_blocks_of_them_end(around: int) -> None:
+    python, native = twins()
+    for count in range(around - 10, around + 4):
+        for keys in (pairs(count), pairs(count // 2), [key[:2] for key in pairs(count)]):
+            data = build(python, keys, suffix_bits=3).to_bytes()
+            one, two = (cls_of(kernel).from_bytes(data) for kernel in (python, native))
+            assert all(two.might_contain_many(keys))
+            for key in keys[:: max(1, len(keys) // 50)] + keys[-9:]:
+                ends = (key, key + b"\0"), (key[:1], key), (key + b"\xff", None), (None, key)
+                for low, high in ends:
+                    assert two.may_contain_range(low, high) is one.may_contain_range(low, high)
+
+
 @needs_native
 def test_both_kernels_have_the_same_names_and_refuse_alike() -> None:
     python, native = map(cls_of, twins())
