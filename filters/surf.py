@@ -311,4 +311,5 @@ RECORD = Family(
     purpose="ranges of any length; keys as well",
     strength="ranges of any length; its size and its rate depend on the keys",
     reads="a few for each byte",
+    answers_ranges=True,
 )
