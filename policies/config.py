@@ -11,10 +11,12 @@ import attrs
 from filters.errors import FilterError
 from filters.sizing_parameters import checked_int
 from policies import registry
+from policies.builtin import FamilyPolicy, NoFilterPolicy
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, cause, did_you_mean, words
-from policies.parameters import BUDGET_KEYS, parameter_names
+from policies.parameters import BUDGET_KEYS, PREFIX_KEYS, parameter_names
+from policies.prefixes import Prefixes
 from policies.rule import BudgetRule
 from policies.sections import Section
 
@@ -28,7 +30,7 @@ HITS = "optimize_filters_for_hits"
 TOP_LEVEL = ("filters", "engine")
 
 _PLACES = ("layout", "partition_blocks")
-_LEVEL_KEYS = frozenset({"policy", *_PLACES})
+_LEVEL_KEYS = frozenset({"policy", *_PLACES, *PREFIX_KEYS})
 _FILTERS_KEYS = _LEVEL_KEYS | {"level", HITS}
 
 _SPEC = re.compile(r"(?P<low>0|[1-9][0-9]{0,3})(?:-(?P<high>0|[1-9][0-9]{0,3})|(?P<plus>\+))?")
@@ -41,11 +43,14 @@ class Choice:
 
     In the layout ``partitioned`` there is one for each ``partition_blocks`` data blocks of a table,
     which any policy suits that has one for the whole table. Beside another layout they are None.
+
+    With ``prefixes`` filters have these, too, or in place of whole keys.
     """
 
     policy: FilterPolicy
     layout: str = DEFAULT_LAYOUT
     partition_blocks: int | None = attrs.field()
+    prefixes: Prefixes | None = None
 
     @partition_blocks.default
     def _usual_partition_blocks(self) -> int | None:
@@ -72,6 +77,25 @@ class Choice:
             raise ValueError(
                 f"partition_blocks goes with layout {PARTITIONED!r}, and the layout is "
                 f"{self.layout!r}: leave out one, or change the other"
+            )
+        if self.prefixes is not None:
+            self._check_prefixes()
+
+    def _check_prefixes(self) -> None:
+        """Refuse them where nobody would look for them."""
+        if not isinstance(self.prefixes, Prefixes):
+            raise TypeError(f"prefixes are a Prefixes, not {self.prefixes!r}")
+        name = self.policy.name
+        if self.layout == "block":
+            raise ValueError(
+                "prefixes go with one filter for a table or a partition: leave out prefix and "
+                'prefix_until, or layout "block", which has the form that LevelDB reads'
+            )
+        if isinstance(self.policy, NoFilterPolicy):
+            raise ValueError(f"policy {name!r} has no filter for prefixes: leave them out")
+        if isinstance(self.policy, FamilyPolicy) and self.policy.family.answers_ranges:
+            raise ValueError(
+                f"{name!r} answers for all ranges itself: leave out prefix and prefix_until"
             )
 
 
@@ -158,7 +182,8 @@ def _choice(section: Section, own_keys: frozenset[str]) -> Choice:
     given = section.entries
     params = {key: value for key, value in given.items() if key not in own_keys}
     try:
-        return Choice(cls(**params), **{key: given[key] for key in _PLACES if key in given})
+        places = {key: given[key] for key in _PLACES if key in given}
+        return Choice(cls(**params), **places, prefixes=Prefixes.of_entries(given))
     except BaseException as error:  # a plug-in may raise anything, and only here is its table known
         let_pass(error)
         expected = isinstance(error, (TypeError, ValueError)) and words(error)

@@ -14,6 +14,7 @@ from policies import config
 from policies.config import Choice
 from policies.contract import FilterPolicy
 from policies.errors import plugin_error
+from policies.prefixes import Prefixes
 from policies.rule import READ_COST, BudgetRule
 from policies.sections import Section, read, toml_key
 
@@ -88,12 +89,13 @@ class LevelPolicies:
         levels: int = 7,
         layout: str = "table",
         partition_blocks: int | None = None,
+        prefixes: Prefixes | None = None,
     ) -> Self:
-        """One policy and one layout for every level."""
+        """One policy and one layout for every level, and one kind of prefixes."""
         checked_int("levels", levels, 1, MAX_LEVELS)
-        choice = Choice(policy, layout)
+        choice = Choice(policy, layout, prefixes=prefixes)
         if partition_blocks is not None:
-            choice = Choice(policy, layout, partition_blocks)
+            choice = Choice(policy, layout, partition_blocks, prefixes)
         return cls((choice,) * levels)
 
     def __len__(self) -> int:
@@ -112,6 +114,10 @@ class LevelPolicies:
     def partition_blocks(self, level: int) -> int | None:
         """Of how many data blocks each filter of this level is, if they are partitioned."""
         return self._choice(level).partition_blocks
+
+    def prefixes(self, level: int) -> Prefixes | None:
+        """Which prefixes filters of this level have."""
+        return self._choice(level).prefixes
 
     def with_seed(self, seed: int) -> Self:
         """The same selection, its policies creating filters under this seed."""
@@ -162,6 +168,8 @@ def _entries(choice: Choice) -> dict[str, Any]:
     place: dict[str, Any] = {"layout": choice.layout}
     if choice.partition_blocks is not None:
         place["partition_blocks"] = choice.partition_blocks
+    if choice.prefixes is not None:
+        place |= choice.prefixes.entries()
     try:
         return {"policy": policy.name, **policy.params(), **place}
     except BaseException as error:

@@ -10,6 +10,9 @@ import attrs
 
 from policies.errors import UnknownParameterError, did_you_mean
 
+PREFIX_KEYS = ("prefix", "prefix_until", "whole_keys")
+"""The keys of a configuration that say which beginnings of keys filters have."""
+
 BUDGET_KEYS = ("budget", "read_cost", "absent_share", "families", "heat")
 """The keys of a configuration that stand in for a policy and its parameters."""
 
@@ -18,6 +21,7 @@ BUDGET_KEYS = ("budget", "read_cost", "absent_share", "families", "heat")
 RESERVED = frozenset(
     {
         *("layout", "level", "optimize_filters_for_hits", "partition_blocks", "policy", "seed"),
+        *PREFIX_KEYS,
         *BUDGET_KEYS,
     }
 )

@@ -19,7 +19,7 @@ from policies.containment import let_pass
 from policies.contract import FilterPolicy
 from policies.cost_models import NO_FILTER, CostModel, Option, models_of, usual_models
 from policies.errors import PluginError, cause
-from policies.parameters import BUDGET_KEYS, parameter_names
+from policies.parameters import BUDGET_KEYS, PREFIX_KEYS, parameter_names
 from policies.sections import Section
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ _INSTEAD = {
     "layout": "filters that follow a budget are one for each table: leave out layout",
     "partition_blocks": "filters that follow a budget are one for each table: leave out "
     "partition_blocks",
+    **dict.fromkeys(
+        PREFIX_KEYS,
+        "filters that follow a budget have whole keys: leave out prefixes, or the budget",
+    ),
     "optimize_filters_for_hits": "with a budget, write absent_share instead of "
     "optimize_filters_for_hits: levels whose filter is not worth it get none",
     "level": "a budget places filters on all levels: leave out [filters.level.*], or the budget",
