@@ -224,14 +224,16 @@ def _configured(
         return NO_FILTER, "table", "" if found.policy == "none" else "it is to have none"
     if found.state == "declined" and found.policy == identity.name and found.params == params:
         return then, layout, ""
-    place = layout, selected.partition_blocks(placed.level)
-    if (found.policy, found.params, found.layout, found.partition_blocks, found.state) == (
-        *(identity.name, params, *place),
-        "built",
-    ):
-        return then, layout, ""
     if found.state != "built":
         return then, layout, f"its filter is {found.state}"
+    if (found.policy, found.params, found.layout, found.partition_blocks) == (
+        *(identity.name, params, layout),
+        selected.partition_blocks(placed.level),
+    ):
+        prefixes = selected.prefixes(placed.level)
+        if found.prefixes == ({} if prefixes is None else prefixes.entries()):
+            return then, layout, ""
+        return then, layout, f"level {placed.level} is configured to have other prefixes"
     return then, layout, f"level {placed.level} is configured to have {identity.name}"
 
 

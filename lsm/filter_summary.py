@@ -21,6 +21,7 @@ class FilterSummary:
     With the layout ``partitioned`` there is a filter for each ``partition_blocks`` data blocks, and
     numbers and rates are of all of them together.
 
+    Filters have ``prefixes``, which it tells as a configuration does, too, or in place of keys.
     ``placement`` is why a budget chose it, as its table's properties have it; empty where none did.
     Of lately, ``missed`` lookups have come by the table whose key it has not, and ``found`` others.
     """
@@ -40,6 +41,7 @@ class FilterSummary:
     missed: int = 0
     found: int = 0
     partition_blocks: int | None = None
+    prefixes: dict[str, Any] = attrs.field(factory=dict, hash=False)
 
     @classmethod
     def of(cls, state: State, placed: PlacedTable) -> FilterSummary:
@@ -68,4 +70,5 @@ class FilterSummary:
             missed=placed.file.missed,
             found=placed.file.found,
             partition_blocks=info.partition_blocks,
+            prefixes=info.prefixes,
         )

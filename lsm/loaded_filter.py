@@ -14,6 +14,7 @@ from filters.errors import FilterError, UnsupportedVersionError
 from lsm.comparator import BYTEWISE, Comparator
 from lsm.disk.filter_blocks import (
     FULL_PREFIX,
+    PREFIXED_PREFIX,
     ROCKSDB_KEY,
     ROCKSDB_POLICIES,
     WINDOWS_KEY,
@@ -24,10 +25,12 @@ from lsm.disk.partitioned_filters import PARTITIONED_PREFIX, PartitionIndex
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError
 from lsm.kernels import FilterDoor, of
-from policies import FilterReader, RocksDBPolicy, claims, registry
-from policies.block import read_block
+from policies import FilterReader, RangeReader, RocksDBPolicy, claims, registry
+from policies.block import BlockDescription, read_block
 from policies.containment import MOMENTARY, is_momentary
 from policies.errors import DuplicatePolicyError, UnknownPolicyError
+from policies.prefixes import MAGIC as PREFIXED_MAGIC
+from policies.prefixes import Prefixes, PrefixReader
 
 if TYPE_CHECKING:
     from lsm.disk.properties import Properties
@@ -59,6 +62,7 @@ class FilterInfo:
     num_entries: int | None = None
     placement: dict[str, Any] = attrs.field(factory=dict, hash=False)
     partition_blocks: int | None = None
+    prefixes: dict[str, Any] = attrs.field(factory=dict, hash=False)
 
 
 class LoadedFilter(FilterDoor):
@@ -66,7 +70,7 @@ class LoadedFilter(FilterDoor):
 
     Or there are ``partitions``, each with a filter of its own that is loaded when it is asked. With
     none of these there is no say, and ``state`` tells why. Where that may pass, ``patience`` is how
-    many lookups go on without it.
+    many lookups go on without it. ``ranges`` is what answers for ranges, if it can.
     """
 
     __slots__ = (
@@ -77,6 +81,7 @@ class LoadedFilter(FilterDoor):
         "owner",
         "partitions",
         "patience",
+        "ranges",
         "reader",
         "windows",
     )
@@ -88,12 +93,14 @@ class LoadedFilter(FilterDoor):
         windows: WindowReader | None = None,
         patience: int = 0,
         partitions: Partitions | None = None,
+        ranges: RangeReader | None = None,
     ):
         super().__init__()
         self.info = info
         self.reader = reader
         self.windows = windows
         self.partitions = partitions
+        self.ranges = ranges
         self.patience = patience
         self.charge = info.bytes if partitions is None else partitions.charge
         self.owner: Any = None
@@ -150,7 +157,10 @@ def load(table: TableReader, *, paranoid: bool, comparator: Comparator = BYTEWIS
     loaded = _load(table, properties, paranoid, comparator)
     if properties is not None:
         loaded.info = attrs.evolve(
-            loaded.info, num_entries=properties.num_entries, placement=properties.placed
+            loaded.info,
+            num_entries=properties.num_entries,
+            placement=properties.placed,
+            prefixes=loaded.info.prefixes or properties.prefixes,
         )
     return loaded
 
@@ -165,16 +175,17 @@ def load_partition(
 
     def opened() -> LoadedFilter:
         contents, is_checked = table.read_filter(handle)
-        described, reader = read_block(contents, is_checked=is_checked)
-        info = FilterInfo(
-            "built", described.policy, num_keys=described.num_keys, bytes=len(contents)
-        )
-        return LoadedFilter(info, reader)
+        is_framed = contents[: len(PREFIXED_MAGIC)] == PREFIXED_MAGIC
+        return _open_block(contents, is_checked, is_framed)
 
     loaded = _guarded(table, key, None, paranoid, opened, is_told=whole.has_warned)
     whole.has_warned |= loaded.state != "built"
     loaded.info = attrs.evolve(
-        whole.info, state=loaded.state, num_keys=loaded.info.num_keys, bytes=loaded.info.bytes
+        whole.info,
+        state=loaded.state,
+        num_keys=loaded.info.num_keys,
+        bytes=loaded.info.bytes,
+        prefixes=loaded.info.prefixes,
     )
     if loaded.charge:
         loaded.charge += _PARTITION_OVERHEAD
@@ -244,17 +255,32 @@ def _open(
         opened: Any = RocksDBPolicy().open(contents)
         policy = _rocksdb_policy(properties) or _policy_of_form(opened.form)
         return LoadedFilter(_info(properties, policy, "table", level, len(contents)), opened)
-    described, reader = read_block(contents, is_checked=is_checked)
-    info = FilterInfo(
+    loaded = _open_block(contents, is_checked, key.startswith(PREFIXED_PREFIX))
+    loaded.info = attrs.evolve(loaded.info, written_for_level=level)
+    return loaded
+
+
+def _open_block(contents: bytes, is_checked: bool, is_framed: bool) -> LoadedFilter:
+    """The filter in a block that describes itself, and perhaps stands in a frame."""
+    prefixes, block = Prefixes.decode(contents) if is_framed else (None, contents)
+    described, reader = read_block(block, is_checked=is_checked)
+    info = _described(described, len(contents), prefixes)
+    if prefixes is None:
+        has_ranges = callable(getattr(reader, "may_contain_range", None))
+        return LoadedFilter(info, reader, ranges=reader if has_ranges else None)  # type: ignore[arg-type]
+    by_prefix = PrefixReader(reader, prefixes)
+    return LoadedFilter(info, reader if prefixes.whole_keys else by_prefix, ranges=by_prefix)
+
+
+def _described(described: BlockDescription, size: int, prefixes: Prefixes | None) -> FilterInfo:
+    return FilterInfo(
         "built",
         described.policy,
         described.params,
-        "table",
-        level,
-        described.num_keys,
-        len(contents),
+        num_keys=described.num_keys,
+        bytes=size,
+        prefixes={} if prefixes is None else prefixes.entries(),
     )
-    return LoadedFilter(info, reader)
 
 
 def _open_partitions(
@@ -331,7 +357,7 @@ def _unusable(
         *("%s: reading on without its filter (%s): %s", table.name, state, str(error)),
     )
     policy = key
-    for prefix in (FULL_PREFIX, PARTITIONED_PREFIX):
+    for prefix in (FULL_PREFIX, PREFIXED_PREFIX, PARTITIONED_PREFIX):
         policy = policy.removeprefix(prefix)
     rocksdbs = _rocksdb_policy(properties) or "rocksdb"
     known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: rocksdbs, "": "unreadable"}
@@ -350,4 +376,4 @@ def _properties(table: TableReader) -> Properties | None:
 
 
 def _is_known(key: str) -> bool:
-    return key == WINDOWS_KEY or key.startswith((FULL_PREFIX, PARTITIONED_PREFIX))
+    return key == WINDOWS_KEY or key.startswith((FULL_PREFIX, PREFIXED_PREFIX, PARTITIONED_PREFIX))

@@ -30,7 +30,8 @@ from policies.config import DEFAULT_LAYOUT, PARTITIONED
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, did_you_mean
 from policies.levels import LevelPolicies
-from policies.parameters import BUDGET_KEYS
+from policies.parameters import BUDGET_KEYS, PREFIX_KEYS
+from policies.prefixes import Prefixes
 from policies.rule import BudgetRule
 from policies.sections import Section, parsed, read
 
@@ -322,7 +323,8 @@ def _are_still_found(filters: LevelPolicies) -> bool:
 
 
 _BUDGET_KEYWORDS = tuple(f"filter_{key}" for key in BUDGET_KEYS)
-_PLACE_KEYWORDS = ("filter_layout", "filter_partition_blocks")
+_PREFIX_KEYWORDS = ("filter_prefix", "filter_prefix_until", "filter_whole_keys")
+_PLACE_KEYWORDS = ("filter_layout", "filter_partition_blocks", *_PREFIX_KEYWORDS)
 _POLICY_KEYWORDS = ("filter_policy", *_PLACE_KEYWORDS, "bloom_filter_bits")
 _FILTER_KEYWORDS = (*_POLICY_KEYWORDS, *_BUDGET_KEYWORDS)
 _KEYWORDS = (*KEYS, *_FILTER_KEYWORDS)
@@ -356,6 +358,7 @@ def effective(
             asked.get("filter_layout"),
             asked.get("bloom_filter_bits", 0),
             asked.get("filter_partition_blocks"),
+            _prefixes_of_keywords(asked),
         )
     if filters is not None:
         given_values["filters"] = filters
@@ -391,8 +394,23 @@ def _budget_of_keywords(asked: Mapping[str, Any]) -> LevelPolicies | None:
     return LevelPolicies.of_rule(BudgetRule.of(entries, "filter_"), LEVELS)
 
 
+def _prefixes_of_keywords(asked: Mapping[str, Any]) -> Prefixes | None:
+    """The prefixes that keywords select, in the words of keywords where they select none."""
+    given = {
+        key: asked.get(keyword) for key, keyword in zip(PREFIX_KEYS, _PREFIX_KEYWORDS, strict=True)
+    }
+    try:
+        return Prefixes.of_entries(given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"filter_{error}") from None
+
+
 def _filters_of_keywords(
-    policy: Any, layout: str | None, bits: int, partition_blocks: int | None
+    policy: Any,
+    layout: str | None,
+    bits: int,
+    partition_blocks: int | None,
+    prefixes: Prefixes | None,
 ) -> LevelPolicies | None:
     """The filters of every level that keywords select; None where they select nothing."""
     if partition_blocks is not None and layout != PARTITIONED:
@@ -401,16 +419,21 @@ def _filters_of_keywords(
             f'"{PARTITIONED}": give both, or write them into the configuration'
         )
     if checked_int("bloom_filter_bits", bits, 0, MAX_BITS_PER_KEY):
-        if policy is not NOT_GIVEN or layout is not None:
+        if policy is not NOT_GIVEN or layout is not None or prefixes is not None:
             raise ValueError(
                 "bloom_filter_bits selects LevelDB's own filters in LevelDB's own layout: leave "
-                "out filter_policy and filter_layout, or bloom_filter_bits"
+                "out filter_policy, filter_layout and prefixes, or bloom_filter_bits"
             )
         return LevelPolicies.uniform(LevelDBPolicy(bits_per_key=bits), LEVELS, "block")
     if layout is not None and not isinstance(policy, FilterPolicy):
         raise ValueError(
             f"filter_layout is {layout!r}, and goes with a filter_policy that is one policy for "
             "all levels: give both, or write the layout into the configuration"
+        )
+    if prefixes is not None and not isinstance(policy, FilterPolicy):
+        raise ValueError(
+            "filter_prefix and filter_prefix_until go with a filter_policy that is one policy for "
+            "all levels: give both, or write the prefix into the configuration"
         )
     if policy is NOT_GIVEN or isinstance(policy, LevelPolicies):
         return None if policy is NOT_GIVEN else policy
@@ -422,4 +445,4 @@ def _filters_of_keywords(
             f"for no filters, not {policy!r}"
         )
     chosen = DEFAULT_LAYOUT if layout is None else layout
-    return LevelPolicies.uniform(policy, LEVELS, chosen, partition_blocks)
+    return LevelPolicies.uniform(policy, LEVELS, chosen, partition_blocks, prefixes)

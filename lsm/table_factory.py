@@ -133,6 +133,7 @@ class TableFactory:
             policy=self.policies[level],
             layout=self.policies.layout(level),
             partition_blocks=self.policies.partition_blocks(level) or DEFAULT_PARTITION_BLOCKS,
+            prefixes=self.policies.prefixes(level),
             reason=reason,
             none_below=none_below,
             unless_last=self.policies.optimize_filters_for_hits,

@@ -6,6 +6,8 @@ The metaindex names them as LevelDB and RocksDB do, so that each finds its own:
 - ``fullfilter.rocksdb.BuiltinBloomFilter``: one for the table, RocksDB's bytes as they are, Bloom
   or Ribbon.
 - ``fullfilter.<name>``: one for the table, in a block that describes itself.
+- ``prefixfilter.lsm.<name>``: one for the table, of prefixes of its keys and perhaps of keys, in
+  such a block behind what says which prefixes.
 - ``partitionedfilter.lsm.<name>``: an index of filters, each for some of the table's data blocks.
 """
 
@@ -22,6 +24,7 @@ import attrs
 from filters import Digests
 from filters.families import FAMILIES
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
+from lsm.disk.filter_part import FilterPart
 from lsm.disk.partitioned_filters import PartitionedFilters
 from lsm.disk.written_filter import Ends, FilterWriter, WrittenFilter, part_of
 from lsm.errors import CorruptionError
@@ -33,10 +36,11 @@ from policies import (
     NoFilterPolicy,
     VerifiedBuilder,
 )
-from policies.block import Identity, block_parts
+from policies.block import Identity
 from policies.builtin import is_built_in, table_key
 from policies.config import DEFAULT_PARTITION_BLOCKS
 from policies.containment import is_attended, let_pass
+from policies.prefixes import Prefixes
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
 ROCKSDB_KEY = "fullfilter.rocksdb.BuiltinBloomFilter"
@@ -45,7 +49,8 @@ ROCKSDB_POLICIES = frozenset(
 )
 WINDOWS_POLICY = LevelDBPolicy()
 FULL_PREFIX = "fullfilter."
-PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.")
+PREFIXED_PREFIX = "prefixfilter.lsm."
+PREFIXES = ("fullfilter.", "filter.", "partitionedfilter.", "prefixfilter.")
 
 _BASE_LG = 11
 _WINDOW_BYTES = 1 << _BASE_LG
@@ -74,24 +79,33 @@ class FullFilter:
 
     wants_keys: ClassVar[bool] = True
 
-    def __init__(self, policy: FilterPolicy, context: BuildContext, digests: Digests | None = None):
+    def __init__(
+        self,
+        policy: FilterPolicy,
+        context: BuildContext,
+        digests: Digests | None = None,
+        prefixes: Prefixes | None = None,
+    ):
         self._policy = policy
-        self._builder = VerifiedBuilder(policy, context, digests=digests)
+        self._prefixes = prefixes
+        self._part = FilterPart(policy, context, prefixes, digests)
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Add the keys to the table's one filter."""
-        self._builder.add_many(keys)
+        self._part.add_many(keys)
 
     def finish(self) -> WrittenFilter:
         """The filter under its name."""
-        result = self._builder.finish()
+        result = self._part.finish()
         if result.filter is None:
             return WrittenFilter(result.state, reason=result.reason)
-        filter, num_keys, identity = result.filter, result.num_keys, result.identity
+        num_keys, identity = result.num_keys, result.identity
+        bare = table_key(self._policy)
+        if bare and self._prefixes is None:
+            return WrittenFilter("built", bare, (result.filter,), num_keys, identity=identity)
         assert identity is not None, "a filter that was verified for another policy"
-        if bare := table_key(self._policy):
-            return WrittenFilter("built", bare, (filter,), num_keys, identity=identity)
-        key, parts = FULL_PREFIX + identity.name, block_parts(identity, filter, num_keys)
+        key = (FULL_PREFIX if self._prefixes is None else PREFIXED_PREFIX) + identity.name
+        parts = self._part.stored(result)
         return WrittenFilter("built", key, parts, num_keys, identity=identity)
 
 
@@ -244,6 +258,7 @@ class FilterPlan:
     law: Law | None = None
     placement: str = ""
     partition_blocks: int = DEFAULT_PARTITION_BLOCKS
+    prefixes: Prefixes | None = None
 
     def identity(self) -> Identity:
         """How the table's properties name the policy; as unknown where it fails to say."""
@@ -279,8 +294,8 @@ class FilterPlan:
         if self.layout == "block":
             return WindowFilters(self.policy, context)
         if self.layout == "partitioned":
-            return PartitionedFilters(self.policy, context, self.partition_blocks)
-        return FullFilter(self.policy, context)
+            return PartitionedFilters(self.policy, context, self.partition_blocks, self.prefixes)
+        return FullFilter(self.policy, context, prefixes=self.prefixes)
 
 
 class PlannedFilter:

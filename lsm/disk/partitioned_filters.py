@@ -1,7 +1,8 @@
 """Filters of a table's partitions: each for some of its data blocks, and a block of its own.
 
 The metaindex leads to an index of them, a block of plain keys: the last user key of each partition,
-with the handle of its filter, which describes itself. A key is looked for in the first partition
+with the handle of its filter, which describes itself, and may stand in a frame that tells of
+prefixes. A key is looked for in the first partition
 whose last key is not before it, which is also the first that can have any of its versions; behind
 all of them nobody can tell.
 """
@@ -14,13 +15,14 @@ from typing import ClassVar, Self
 import attrs
 
 from lsm.disk.coding import Fields
+from lsm.disk.filter_part import FilterPart
 from lsm.disk.footer import TRAILER_BYTES, Handle
 from lsm.disk.plain_block import read_entries
 from lsm.disk.written_filter import Ends, FilterPartition, WrittenFilter, part_of
 from lsm.errors import CorruptionError
-from policies import BuildContext, FilterPolicy, VerifiedBuilder
-from policies.block import Identity, block_parts
-from policies.builtin import is_built_in
+from policies import BuildContext, FilterPolicy
+from policies.block import Identity
+from policies.prefixes import Prefixes
 
 PARTITIONED_PREFIX = "partitionedfilter.lsm."
 
@@ -28,19 +30,25 @@ PARTITIONED_PREFIX = "partitionedfilter.lsm."
 class PartitionedFilters:
     """Writes a filter for each ``partition_blocks`` data blocks, and one for those that are left.
 
-    A key whose versions lie on both sides of a border is in the filters of both.
+    A key whose versions lie on both sides of a border is in the filters of both, as is a prefix
+    whose keys do.
     """
 
     wants_keys: ClassVar[bool] = True
 
-    def __init__(self, policy: FilterPolicy, context: BuildContext, partition_blocks: int):
+    def __init__(
+        self,
+        policy: FilterPolicy,
+        context: BuildContext,
+        partition_blocks: int,
+        prefixes: Prefixes | None = None,
+    ):
         self._policy = policy
         self._context = context
         self._partition_blocks = partition_blocks
-        self._builder: VerifiedBuilder | None = None
-        self._waiting: list[Sequence[bytes]] = []
+        self._prefixes = prefixes
+        self._part: FilterPart | None = None
         self._last = b""
-        self._open_keys = 0
         self._num_blocks = 0
         self._offset = 0
         self._partitions: list[FilterPartition] = []
@@ -78,38 +86,26 @@ class PartitionedFilters:
         )
 
     def _take(self, keys: Sequence[bytes], start: int, end: int) -> None:
-        """Have some keys in the open partition; a plug-in gets them when their number is known."""
+        """Have some keys in the open partition."""
         if start == end or self._trouble is not None:
             return
         self._last = keys[end - 1]
-        self._open_keys += end - start
-        if not is_built_in(self._policy):
-            self._waiting.append(part_of(keys, start, end))
-            return
-        if self._builder is None:
-            self._builder = VerifiedBuilder(self._policy, self._context)
-        self._builder.add_many(part_of(keys, start, end))
+        if self._part is None:
+            self._part = FilterPart(self._policy, self._context, self._prefixes)
+        self._part.add_many(part_of(keys, start, end))
 
     def _close(self) -> None:
         """Build the filter of the open partition, if it has any keys."""
-        builder, count, self._builder, self._open_keys = self._builder, self._open_keys, None, 0
-        if not count:
+        part, self._part = self._part, None
+        if part is None:
             return
-        if builder is None:
-            context = attrs.evolve(self._context, expected_keys=count)
-            builder = VerifiedBuilder(self._policy, context)
-            for keys in self._waiting:
-                builder.add_many(keys)
-            self._waiting.clear()
-        result = builder.finish()
+        result = part.finish()
         if result.filter is None:
             self._trouble = WrittenFilter(result.state, reason=result.reason)
             self._partitions = []
             return
-        assert result.identity is not None, "a filter that was verified for another policy"
         self._identity = result.identity
-        parts = block_parts(result.identity, result.filter, result.num_keys)
-        self._partitions.append(FilterPartition(self._last, parts))
+        self._partitions.append(FilterPartition(self._last, part.stored(result)))
         self._num_keys += result.num_keys
 
 

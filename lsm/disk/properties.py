@@ -18,7 +18,7 @@ from lsm.errors import CorruptionError
 METAINDEX_KEY = b"lsm.properties"
 
 _DEEPEST = 32
-_OPTIONAL = ("reason", "placement", "filter_partition_blocks")
+_OPTIONAL = ("reason", "placement", "filter_partition_blocks", "filter_prefixes")
 _NUMBERS = ("level", "num_entries", "num_filter_keys", "filter_partition_blocks")
 
 
@@ -40,6 +40,8 @@ class Properties:
     """Canonical JSON: by which budget the filter was chosen, at which price of a bit, for whom."""
     filter_partition_blocks: int = 0
     """How many data blocks each filter is of, where there is one for each so many."""
+    filter_prefixes: str = ""
+    """Canonical JSON: which prefixes filters have, as a configuration says it; empty for none."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -50,6 +52,11 @@ class Properties:
     def placed(self) -> dict[str, Any]:
         """What the placement says; empty where no budget has placed the filter."""
         return _object_in(self.placement) if self.placement else {}
+
+    @property
+    def prefixes(self) -> dict[str, Any]:
+        """Which prefixes filters have, as a configuration says it; empty where they have none."""
+        return _object_in(self.filter_prefixes) if self.filter_prefixes else {}
 
     def encode(self) -> bytes:
         """The contents of the properties block."""

@@ -12,6 +12,7 @@ from lsm.disk.compression import RAW
 from lsm.disk.footer import Footer, Handle
 from lsm.disk.plain_block import write_block
 from lsm.disk.properties import METAINDEX_KEY, Properties
+from policies.block import canonical_json
 
 if TYPE_CHECKING:
     from lsm.disk.filter_blocks import FilterPlan
@@ -82,7 +83,15 @@ class TableTail:
             reason="bulk" if self.is_bulk else "",
             placement=filter.placement,
             filter_partition_blocks=filter.partition_blocks,
+            filter_prefixes=_prefixes_of(self.plan) if filter.state == "built" else "",
         ).encode()
+
+
+def _prefixes_of(plan: FilterPlan) -> str:
+    """Which prefixes the filters of a plan have."""
+    if plan.prefixes is None:
+        return ""
+    return canonical_json(plan.prefixes.entries()).decode()
 
 
 def _append(file: WritableFile, stored: Stored) -> Handle:

@@ -1,8 +1,8 @@
 """Write the golden files of the engine: ``python -m tests.golden.write engine``.
 
 ``engine/database`` is a database with a table on each of four levels, whose filters are of all
-forms, and with a log. Beside it are a table that LevelDB 1.22 cannot read, one of a bulk load, and
-one with a filter in partitions.
+forms, and with a log. Beside it are a table that LevelDB 1.22 cannot read, one of a bulk load, one
+with a filter in partitions, and two whose filters have prefixes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from lsm.kernels.python.table_body import TableBody
 from lsm.options import LEVELS, Options
 from lsm.storage import FileSystem
 from policies import LevelPolicies
+from policies.prefixes import Prefixes
 
 HERE = Path(__file__).parent / "engine"
 SEED, SALT = 0x5EED_5EED_5EED_5EED, 0x5A17_5A17_5A17_5A17
@@ -49,6 +50,7 @@ class GoldenTable:
     versions: Versions
     reason: Literal["flush", "compaction", "bulk"] = "compaction"
     partition_blocks: int = 128
+    prefixes: Prefixes | None = None
 
     @property
     def entries(self) -> list[Entry]:
@@ -102,6 +104,25 @@ TABLES = [
         RAW,
         some_versions(1, 150, 1),
         partition_blocks=2,
+    ),
+    GoldenTable(
+        "prefixes.ldb",
+        5,
+        "classic",
+        "table",
+        RAW,
+        some_versions(1, 90, 1),
+        prefixes=Prefixes(length=9, whole_keys=False),
+    ),
+    GoldenTable(
+        "prefixes-partitioned.ldb",
+        5,
+        "rocksdb",
+        "partitioned",
+        RAW,
+        some_versions(1, 90, 1),
+        partition_blocks=2,
+        prefixes=Prefixes(until=b"-"),
     ),
 ]
 LAST_SEQUENCE = 999
@@ -172,6 +193,7 @@ def write_table(path: Path, table: GoldenTable) -> WrittenTable:
         policy=policies.create(table.policy).with_seed(SEED),
         layout=table.layout,
         partition_blocks=table.partition_blocks,
+        prefixes=table.prefixes,
         reason=table.reason,
         none_below=lambda first, last: False,
     )
