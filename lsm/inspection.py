@@ -13,7 +13,7 @@ from lsm.cache import ClockCache
 from lsm.disk.keys import is_put, sequence_of, unpack
 from lsm.filter_summary import FilterSummary
 from lsm.options import LEVELS
-from lsm.stats import CacheStats, Counters, FilterCounts, LevelStats, Stats
+from lsm.stats import CacheStats, Counters, FilterCounts, LevelStats, RangeCounts, Stats
 from policies import claims
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ def stats(state: State) -> Stats:
         filters=tuple(
             FilterCounts(level=level, policy=policy, counters=counters)
             for (level, policy), counters in sorted(counted.items())
+        ),
+        ranges=tuple(
+            RangeCounts(level=level, policy=policy, **attrs.asdict(tally))
+            for (level, policy), tally in sorted(tables.range_counts().items())
         ),
         block_cache=_cache_stats(tables.blocks, tables.block_misses, tables.block_hits()),
         filter_cache=_cache_stats(tables.filters, tables.filter_misses),

@@ -60,6 +60,22 @@ class FilterCounts:
 
 
 @attrs.frozen(kw_only=True)
+class RangeCounts:
+    """What became of ranges at one level whose tables carry one policy's filters, table by table.
+
+    Iterators between two bounds ask. ``skipped``: the filter said that the table has none of their
+    keys, and it was not read. ``passed``: it may have some. ``untold``: its filter has nothing to
+    say of this range, as one with other prefixes, or with none.
+    """
+
+    level: int
+    policy: str
+    skipped: int
+    passed: int
+    untold: int
+
+
+@attrs.frozen(kw_only=True)
 class LevelStats:
     """One level: its tables, their filters, and what compactions into it have cost."""
 
@@ -108,6 +124,7 @@ class Stats:
     kernel: str
     levels: tuple[LevelStats, ...]
     filters: tuple[FilterCounts, ...]
+    ranges: tuple[RangeCounts, ...]
     block_cache: CacheStats
     filter_cache: CacheStats
     table_cache: CacheStats
@@ -184,6 +201,14 @@ class Stats:
             f"{self.longest_slowed_seconds:.3f} s; {self.stopped_writes} stopped for "
             f"{self.stopped_seconds:.1f} s, the longest for {self.longest_stopped_seconds:.3f} s"
         )
+        if self.ranges:
+            skipped, passed, untold = (
+                sum(getattr(each, name) for each in self.ranges)
+                for name in ("skipped", "passed", "untold")
+            )
+            lines.append(
+                f"ranges: {skipped} tables skipped, {passed} passed, {untold} could not be told of"
+            )
         for name in ("block_cache", "filter_cache", "table_cache"):
             lines.append(_cache_line(name.replace("_", " "), getattr(self, name)))
         if self.filters_failed:

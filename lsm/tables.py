@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm import loaded_filter
+from lsm import loaded_filter, range_filters
 from lsm.cache import ClockCache
 from lsm.disk import filenames
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError, IOError
 from lsm.kernels import Tally, of
 from lsm.loaded_filter import FilterInfo, LoadedFilter
+from lsm.range_filters import RangeTally
 from lsm.stats import Counters
 from policies.containment import is_momentary, let_pass
 from policies.errors import cause
@@ -110,6 +111,10 @@ class TableCache:
         self.blocks = ClockCache(options.lru_cache_size)
         self.filters = ClockCache(options.filter_cache_size)
         self.use_filters = comparator.wrap is None or options.filters_compare_bytes
+        # Only where ranges are in the order of bytes; and only once some filter may have a say.
+        self._has_ranges = comparator.wrap is None
+        self.asks_ranges = self._has_ranges and range_filters.may_be_asked(options.filters)
+        self._range_tallies: dict[tuple[int, str], RangeTally] = {}
         self.block_misses = 0
         self.lookup_misses = 0
         self.filter_misses = 0
@@ -187,12 +192,27 @@ class TableCache:
             return LoadedFilter(FilterInfo("none"))
         self._check_open()
         try:
-            return loaded_filter.load(
+            loaded = loaded_filter.load(
                 opened.reader, paranoid=self._paranoid, comparator=self._comparator
             )
         except ValueError:
             self._check_open()
             raise
+        if self._has_ranges and (loaded.ranges is not None or loaded.info.prefixes):
+            self.asks_ranges = True
+        return loaded
+
+    def narrowed(self, view: Any, low: tuple[bytes, bool], high: tuple[bytes, bool]) -> Any:
+        """A view without the tables whose filters deny all keys between two bounds."""
+        return range_filters.narrowed(self, view, low, high)
+
+    def range_tally(self, level: int, policy: str) -> RangeTally:
+        """The tally of ranges at a level, for the policy of its filters."""
+        return self._range_tallies.setdefault((level, policy), RangeTally())
+
+    def range_counts(self) -> dict[tuple[int, str], RangeTally]:
+        """The tallies of ranges by level and policy."""
+        return dict(self._range_tallies)
 
     def partition(self, opened: Table, whole: LoadedFilter, key: OrderedKey) -> LoadedFilter:
         """The filter of the partition that has a key if the table has; no filter behind them all.
@@ -233,12 +253,15 @@ class TableCache:
     def _load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
         self._check_open()
         try:
-            return loaded_filter.load_partition(
+            loaded = loaded_filter.load_partition(
                 opened.reader, whole, number, paranoid=self._paranoid
             )
         except ValueError:
             self._check_open()
             raise
+        if self._has_ranges and loaded.ranges is not None:
+            self.asks_ranges = True
+        return loaded
 
     def expected_fpr(self, opened: Table, loaded: LoadedFilter) -> float | None:
         """The share of absent keys that a table's filter is expected to let through."""

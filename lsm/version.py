@@ -82,7 +82,7 @@ class Version:
     ascend. Two neighbours may share a user key, if the first has its newer versions.
     """
 
-    __slots__ = ("__weakref__", "levels", "search", "sorted_levels")
+    __slots__ = ("__weakref__", "levels", "search", "sorted_levels", "whole")
 
     def __init__(self, levels: Sequence[Iterable[PlacedTable]]):
         newest_first = sorted(levels[0], key=lambda table: table.number, reverse=True)
@@ -93,6 +93,7 @@ class Version:
         )
         # What a compiled kernel searches the levels by, which it makes of them once.
         self.search: Any = None
+        self.whole: Version | None = None
         # For lookups: the levels that have tables, with the upper bounds to bisect.
         self.sorted_levels: list[tuple[tuple[PlacedTable, ...], list[OrderedKey]]] = [
             (tables, [table.high for table in tables]) for tables in self.levels[1:] if tables
@@ -102,6 +103,12 @@ class Version:
     def empty(cls) -> Version:
         """The version of a new database, without tables."""
         return cls([()] * LEVELS)
+
+    def only(self, levels: Sequence[Iterable[PlacedTable]]) -> Version:
+        """Some of its tables for a reader, who has these files as long as all others."""
+        some = Version(levels)
+        some.whole = self
+        return some
 
     def check_order(self) -> None:
         """OverlapError if a table below level 0 begins before the one before it ends."""

@@ -15,6 +15,7 @@ import policies
 from lsm.options import KEYS, LEVELS, Options
 from policies import FilterPolicy, LevelPolicies
 from policies.config import Choice
+from policies.prefixes import Prefixes
 from tests.lsm.odd_policies import (
     BuildingRaisesPolicy,
     DecliningPolicy,
@@ -22,6 +23,8 @@ from tests.lsm.odd_policies import (
     MaybePolicy,
     OpeningRaisesPolicy,
     ProbingRaisesPolicy,
+    RangesLosePolicy,
+    RangesRaisePolicy,
     SetPolicy,
     SlowStartPolicy,
     WrongTypesPolicy,
@@ -80,6 +83,8 @@ ODD: tuple[tuple[FilterPolicy, str], ...] = tuple(
         WrongTypesPolicy("truth"),
         LosingPolicy(),
         SlowStartPolicy(),
+        RangesRaisePolicy(),
+        RangesLosePolicy(),
     )
 )
 
@@ -90,7 +95,27 @@ PARTITIONED: tuple[tuple[FilterPolicy, str, int], ...] = tuple(
     for blocks in (1, 2, 128)
 )
 
-_ALL: tuple[tuple[Any, ...], ...] = BUILT_IN + ODD + PARTITIONED
+PREFIXED: tuple[tuple[FilterPolicy, str, int | None, Prefixes], ...] = tuple(
+    (policy, *place, prefixes)
+    for policy in (
+        policies.ClassicPolicy(),
+        policies.RocksDBPolicy(),
+        policies.LevelDBPolicy(),
+        policies.BinaryFusePolicy(),
+        SetPolicy(),
+        ProbingRaisesPolicy(),
+        LosingPolicy(),
+    )
+    for place in (("table", None), ("partitioned", 1), ("partitioned", 3))
+    for prefixes in (
+        Prefixes(length=1),
+        Prefixes(length=2, whole_keys=False),
+        Prefixes(until=b"1", whole_keys=False),
+        Prefixes(until=b"\0"),
+    )
+)
+
+_ALL: tuple[tuple[Any, ...], ...] = BUILT_IN + ODD + PARTITIONED + PREFIXED
 
 
 @attrs.frozen(repr=False)
@@ -124,7 +149,7 @@ class Configuration:
         ]
         levels = ", ".join(
             f"{choice.policy.name} {choice.policy.params()} {choice.layout} "
-            f"{choice.partition_blocks or ''}"
+            f"{choice.partition_blocks or ''} {choice.prefixes or ''}"
             for choice in options.filters.choices
         )
         hits = " for hits" * options.filters.optimize_filters_for_hits

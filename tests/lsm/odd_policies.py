@@ -108,6 +108,34 @@ class RaisingReader(MaybeReader):
         raise self._error
 
 
+class RangesRaisePolicy(TurningPolicy):
+    """Raises when it is asked for a range."""
+
+    name: ClassVar[str] = "test.raises-in-ranges"
+
+    def later(self, filter: bytes) -> Any:
+        return RangesRaiseReader()
+
+
+class RangesRaiseReader(MaybeReader):
+    def may_contain_range(self, low: bytes | None, high: bytes | None) -> bool:
+        raise ZeroDivisionError("the range is broken")
+
+
+class RangesLosePolicy(SetPolicy):
+    """Denies the ranges of every key."""
+
+    name: ClassVar[str] = "test.loses-ranges"
+
+    def open(self, filter: bytes) -> Any:
+        return RangesLoseReader(filter)
+
+
+class RangesLoseReader(SetReader):
+    def may_contain_range(self, low: bytes | None, high: bytes | None) -> bool:
+        return False
+
+
 class BuildingRaisesPolicy(FilterPolicy):
     """Raises when it has the keys."""
 
@@ -346,6 +374,8 @@ ODD: tuple[type[FilterPolicy], ...] = (
     RaisingPolicy,
     FalsyPolicy,
     OddRatePolicy,
+    RangesRaisePolicy,
+    RangesLosePolicy,
 )
 
 
