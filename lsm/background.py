@@ -25,6 +25,7 @@ from lsm.picking import Plan
 from lsm.refiltering import Refiltering, RefilterPlan
 from lsm.starter import STARTER
 from lsm.table_factory import DeeperLevels
+from lsm.warming import Warming
 from policies.errors import cause
 
 if TYPE_CHECKING:
@@ -130,7 +131,9 @@ class Background:
         self._tidying = _Kind("tidying", 1, self._has_tidying, lambda: None)
         following = Following(self, state, installer)
         self._following = _Kind("following", 1, following.has_work, following.work)
-        self._kinds += [self._loading, self._tidying, self._following]
+        warming = Warming(state, self._is_kept_out)
+        self._warming = _Kind("warming", 1, warming.has_work, warming.work)
+        self._kinds += [self._loading, self._tidying, self._following, self._warming]
 
     def schedule(self, besides: _Kind | None = None) -> None:
         """Start a thread for each kind of work that is due and has a worker without one.
@@ -238,7 +241,8 @@ class Background:
 
     def _has_tidying(self) -> bool:
         """Whether a failure kept whoever installed something from removing what is obsolete."""
-        others = [kind for kind in self._kinds if kind not in (self._tidying, self._following)]
+        later = self._tidying, self._following, self._warming
+        others = [kind for kind in self._kinds if kind not in later]
         return not self._installer.is_tidy(self._installer.installs) and not any(
             kind.is_busy() or kind.has_work() for kind in others
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Protocol
 
 
@@ -44,10 +44,24 @@ class ClockCache:
         self._is_consistent = True
         self._lock = threading.RLock()
         self.bytes = 0
-        self.evictions = 0
+        self._evicted: Counter[type] = Counter()
 
     def __len__(self) -> int:
         return len(self._ring)
+
+    @property
+    def evictions(self) -> int:
+        """How many items were evicted for the room of others."""
+        return self._evicted.total()
+
+    def has_room(self, charge: int) -> bool:
+        """Whether an item of so many bytes would push out no other."""
+        return self.bytes + charge <= self.limit and len(self._ring) < self._max_items
+
+    def share_of(self, kind: type) -> tuple[int, int, int]:
+        """Of the items of one kind the bytes, the number, and how many were evicted."""
+        found = [item.charge for item in tuple(self._ring) if isinstance(item, kind)]
+        return sum(found), len(found), self._evicted[kind]
 
     def admit(self, item: Cached) -> None:
         """Add a new item, and evict others for it; one that is too large is evicted itself."""
@@ -120,7 +134,7 @@ class ClockCache:
         else:
             if item.held is not False:
                 self._evicting[item] = None
-                self.evictions += 1
+                self._evicted[type(item)] += 1
                 item.held = False
             del ring[item]
             self.bytes -= item.charge

@@ -48,8 +48,8 @@ class FilterSummary:
         """The summary of a table of an open database."""
         try:
             opened = state.tables.opened(placed.file)
-            loaded = opened.filter or state.tables.load_filter(opened)
-            expected_fpr = state.tables.expected_fpr(opened, loaded)
+            loaded = state.tables.filters.look(opened)
+            expected_fpr = state.tables.filters.expected_fpr(opened, loaded)
         except (IOError, CorruptionError):
             loaded = LoadedFilter(FilterInfo("unreadable", "unreadable"))
             expected_fpr = None

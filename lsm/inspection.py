@@ -12,6 +12,7 @@ from lsm.arguments import key_bytes
 from lsm.cache import ClockCache
 from lsm.disk.keys import is_put, sequence_of, unpack
 from lsm.filter_summary import FilterSummary
+from lsm.loaded_filter import LoadedFilter
 from lsm.options import LEVELS
 from lsm.stats import CacheStats, Counters, FilterCounts, LevelStats, RangeCounts, Stats
 from policies import claims
@@ -81,9 +82,14 @@ def stats(state: State) -> Stats:
             RangeCounts(level=level, policy=policy, **attrs.asdict(tally))
             for (level, policy), tally in sorted(tables.range_counts().items())
         ),
-        block_cache=_cache_stats(tables.blocks, tables.block_misses, tables.block_hits()),
-        filter_cache=_cache_stats(tables.filters, tables.filter_misses),
-        table_cache=_cache_stats(tables.open_tables, tables.table_misses),
+        block_cache=_cache_stats(
+            tables.blocks, state.kernel.Block, tables.block_misses, tables.block_hits()
+        ),
+        filter_cache=attrs.evolve(
+            _cache_stats(tables.filters.cache, LoadedFilter, tables.filters.misses),
+            pinned=tables.filters.pinned_bytes(tables.all_open()),
+        ),
+        table_cache=_cache_stats(tables.open_tables, state.kernel.Table, tables.table_misses),
         memtable_bytes=sum(memtable.size for memtable in view.memtables),
         user_bytes_written=state.user_bytes,
         log_bytes_written=state.log_bytes,
@@ -140,14 +146,11 @@ def _level_stats(
     )
 
 
-def _cache_stats(cache: ClockCache, misses: int, hits: int | None = None) -> CacheStats:
+def _cache_stats(cache: ClockCache, kind: type, misses: int, hits: int | None = None) -> CacheStats:
+    """What a cache has of one kind of items, within a limit that others may share."""
+    size, items, evictions = cache.share_of(kind)
     return CacheStats(
-        bytes=cache.bytes,
-        limit=cache.limit,
-        items=len(cache),
-        misses=misses,
-        evictions=cache.evictions,
-        hits=hits,
+        bytes=size, limit=cache.limit, items=items, misses=misses, evictions=evictions, hits=hits
     )
 
 

@@ -99,6 +99,7 @@ class Installer:
             try:
                 version = state.manifest.apply(edit, files)
                 state.heat.inherit(before, version)
+                state.tables.pin(version)
                 with state.lock:
                     if state.view is not None:
                         kept = tuple(each for each in state.view.memtables if each is not flushed)

@@ -83,6 +83,7 @@ class LoadedFilter(FilterDoor):
         "patience",
         "ranges",
         "reader",
+        "stored_bytes",
         "windows",
     )
 
@@ -104,6 +105,7 @@ class LoadedFilter(FilterDoor):
         self.patience = patience
         self.charge = info.bytes if partitions is None else partitions.charge
         self.owner: Any = None
+        self.stored_bytes = info.bytes if partitions is None else 0  # that were read for it
         self.has_warned = False  # of a partition that cannot be asked
         self._expected_fpr: float | None = None
 
@@ -163,6 +165,22 @@ def load(table: TableReader, *, paranoid: bool, comparator: Comparator = BYTEWIS
             prefixes=loaded.info.prefixes or properties.prefixes,
         )
     return loaded
+
+
+def announced(table: TableReader) -> tuple[str, int]:
+    """The policy of a table's filter and the bytes it is read in, without reading them.
+
+    Of a filter in partitions that is their index. A size of 0 is for none, and for what cannot be
+    told.
+    """
+    try:
+        entries = table.filter_entries()
+    except CorruptionError:
+        return "unreadable", 0
+    if not entries:
+        return "none", 0
+    key, handle = min(entries.items(), key=lambda entry: not _is_known(entry[0]))
+    return _policy_behind(key, _properties(table)), handle.size
 
 
 def load_partition(
@@ -300,7 +318,9 @@ def _open_partitions(
     info = _info(properties, policy, "partitioned", level, index.size)
     if properties is not None and properties.filter_partition_blocks:
         info = attrs.evolve(info, partition_blocks=properties.filter_partition_blocks)
-    return LoadedFilter(info, partitions=partitions)
+    loaded = LoadedFilter(info, partitions=partitions)
+    loaded.stored_bytes = len(contents)
+    return loaded
 
 
 def _rocksdb_policy(properties: Properties | None) -> str:
@@ -356,14 +376,18 @@ def _unusable(
         logging.DEBUG if is_told else logging.WARNING,
         *("%s: reading on without its filter (%s): %s", table.name, state, str(error)),
     )
+    level = properties.level if properties else None
+    info = FilterInfo(state, _policy_behind(key, properties), written_for_level=level)
+    return LoadedFilter(info, patience=patience)
+
+
+def _policy_behind(key: str, properties: Properties | None) -> str:
+    """The policy of a filter by the key of the metaindex that leads to it."""
     policy = key
     for prefix in (FULL_PREFIX, PREFIXED_PREFIX, PARTITIONED_PREFIX):
         policy = policy.removeprefix(prefix)
     rocksdbs = _rocksdb_policy(properties) or "rocksdb"
-    known = {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: rocksdbs, "": "unreadable"}
-    level = properties.level if properties else None
-    info = FilterInfo(state, known.get(key, policy), written_for_level=level)
-    return LoadedFilter(info, patience=patience)
+    return {WINDOWS_KEY: "leveldb", ROCKSDB_KEY: rocksdbs, "": "unreadable"}.get(key, policy)
 
 
 def _properties(table: TableReader) -> Properties | None:

@@ -26,7 +26,7 @@ from filters.leveldb import MAX_BITS_PER_KEY
 from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import LevelDBPolicy, NoFilterPolicy
-from policies.config import DEFAULT_LAYOUT, PARTITIONED
+from policies.config import DEFAULT_LAYOUT, PARTITIONED, levels_of
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, did_you_mean
 from policies.levels import LevelPolicies
@@ -37,6 +37,10 @@ from policies.sections import Section, parsed, read
 
 LEVELS = 7
 COMPRESSIONS = ("snappy", "zstd", "none")
+LOADING = ("lazy", "open")
+"""When filters come into memory: with the first lookup that asks them, or before opening ends."""
+SHARED = "shared"
+NO_LEVELS = "none"
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 _UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB}
@@ -113,6 +117,21 @@ class Size(Count):
         return f"{Count.text(number)} {'byte' if number == 1 else 'bytes'}"
 
 
+@attrs.frozen
+class SizeOrShared(Size):
+    """A validator: a number of bytes from ``low`` to ``high``, or that another one is shared."""
+
+    def __call__(self, options: object, field: attrs.Attribute[Any], value: Any) -> None:
+        """TypeError or ValueError unless it is one."""
+        if value != SHARED:
+            super().__call__(options, field, value)
+
+    @property
+    def range(self) -> str:
+        """Both ends, and the word."""
+        return f'{self.text(self.low)} to {self.text(self.high)}, or "{SHARED}"'
+
+
 def size_in_bytes(value: int | str) -> Any:
     """The bytes that a text such as ``"64 MiB"`` means; anything else is for Size to judge."""
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
@@ -140,6 +159,29 @@ def _check_compression(_options: object, _field: object, name: Any) -> None:
 def _check_flag(_options: object, field: attrs.Attribute[Any], value: Any) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{field.name} is a bool, not {type(value).__name__}: write true or false")
+
+
+def _check_loading(_options: object, _field: object, name: Any) -> None:
+    known = ", ".join(LOADING)
+    if not isinstance(name, str):
+        raise TypeError(f"load_filters is a name, not {type(name).__name__}; allowed are {known}")
+    if name not in LOADING:
+        raise ValueError(
+            f"load_filters is {name!r}{did_you_mean(name, LOADING)}; allowed are {known}"
+        )
+
+
+def _check_levels(_options: object, field: attrs.Attribute[Any], spec: Any) -> None:
+    if not isinstance(spec, str):
+        raise TypeError(
+            f'{field.name} names levels, like "0-1", or is "{NO_LEVELS}", not {spec!r:.40}'
+        )
+    if spec == NO_LEVELS:
+        return
+    try:
+        levels_of(spec, LEVELS)
+    except ValueError as error:
+        raise ValueError(f'{field.name}: {error}, and no level "{NO_LEVELS}"') from None
 
 
 def _check_filters(_options: object, _field: object, filters: Any) -> None:
@@ -214,9 +256,12 @@ class Options:
     table_cache_size: int = attrs.field(
         default=256 * MIB, converter=size_in_bytes, validator=Size(0, TIB)
     )
-    filter_cache_size: int = attrs.field(
-        default=64 * MIB, converter=size_in_bytes, validator=Size(0, TIB)
+    filter_cache_size: Any = attrs.field(
+        default=64 * MIB, converter=size_in_bytes, validator=SizeOrShared(0, TIB)
     )
+    pin_filters: str = attrs.field(default=NO_LEVELS, validator=_check_levels)
+    load_filters: str = attrs.field(default=LOADING[0], validator=_check_loading)
+    warm_filters: bool = attrs.field(default=False, validator=_check_flag)
     max_open_files: int = attrs.field(default=1000, validator=Count(1, 1_000_000))
     paranoid_checks: bool = attrs.field(default=False, validator=_check_flag)
     level_size_base: int = attrs.field(
@@ -246,6 +291,10 @@ class Options:
         """The bytes that a level from 1 on may hold before it is compacted."""
         checked_int("level", level, 1, LEVELS - 1)
         return self.level_size_base * int(self.level_size_ratio ** (level - 1))
+
+    def pinned_levels(self) -> range:
+        """The levels whose filters stay in memory."""
+        return range(0) if self.pin_filters == NO_LEVELS else levels_of(self.pin_filters, LEVELS)
 
     def to_toml(self) -> str:
         """The options as a configuration that :func:`load` reads back as equal ones."""

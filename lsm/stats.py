@@ -17,7 +17,8 @@ class Counters:
     ``skipped``: the filter said no, and no block was read. ``true_positives``: the table holds the
     key, in whichever version. ``false_positives``: a block was read, and it does not. The others
     are blocks that were read without asking a filter: there is ``none``, its policy is ``unknown``
-    here, it is ``corrupt``, the policy ``failed`` or ``declined`` to make one.
+    here, it is ``corrupt``, the policy ``failed`` or ``declined`` to make one, or it was
+    ``unloaded``, and there was no room in memory to spare for it.
 
     They are counted by readers that hold no lock, so that under a free-threaded interpreter a few
     may go missing.
@@ -31,6 +32,7 @@ class Counters:
     corrupt: int = 0
     failed: int = 0
     declined: int = 0
+    unloaded: int = 0
 
     @classmethod
     def of(cls, tally: Tally) -> Counters:
@@ -94,7 +96,10 @@ class LevelStats:
 
 @attrs.frozen(kw_only=True)
 class CacheStats:
-    """A cache: the bytes and items it holds, its limit, its hits, misses and evictions."""
+    """A cache: the bytes and items it holds, its limit, its hits, misses and evictions.
+
+    ``pinned`` bytes are not part of it: they stay whatever its limit is.
+    """
 
     bytes: int
     limit: int
@@ -102,6 +107,7 @@ class CacheStats:
     misses: int
     evictions: int
     hits: int | None = None
+    pinned: int = 0
 
 
 @attrs.frozen
@@ -238,9 +244,10 @@ def _level_row(level: LevelStats) -> str:
 
 def _cache_line(name: str, cache: CacheStats) -> str:
     hits = "" if cache.hits is None else f"{cache.hits} hits, "
+    pinned = f", {_size(cache.pinned)} pinned" if cache.pinned else ""
     return (
         f"{name}: {_size(cache.bytes)} of {_size(cache.limit)}, {cache.items} items, {hits}"
-        f"{cache.misses} misses, {cache.evictions} evictions"
+        f"{cache.misses} misses, {cache.evictions} evictions{pinned}"
     )
 
 

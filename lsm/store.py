@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from lsm import compaction, drift, picking, recovery, refiltering
+from lsm import compaction, drift, picking, recovery, refiltering, warming
 from lsm.background import Background
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of
@@ -106,6 +106,7 @@ class Store(State):
         memtable = replayed.memtable
         if self.read_only:
             self.view = self.kernel.View((memtable,), self.manifest.current)
+            self._load_filters()
             return
         if memtable:
             flush(memtable)
@@ -119,7 +120,14 @@ class Store(State):
             self.installer.install(edit, tables)
             memtable.log.assume_name()  # it was there when the new manifest was installed
             self.installer.remove_obsolete_files()
+        self._load_filters()
         self.background.schedule()
+
+    def _load_filters(self) -> None:
+        """Pin what is to be pinned, and load what is to be there from the beginning."""
+        self.tables.pin(self.opened_view().version)
+        if self.options.load_filters == "open":
+            warming.load_all(self)
 
     def _has_nothing_to_write(self, replayed: recovery.Replayed, files: Files) -> bool:
         """Whether the database can be written as it was found, its empty log included.

@@ -2,89 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from lsm import loaded_filter, range_filters
+from lsm import range_filters
 from lsm.cache import ClockCache
 from lsm.disk import filenames
 from lsm.disk.table import TableReader
 from lsm.errors import CorruptionError, IOError
+from lsm.filter_cache import FilterCache
 from lsm.kernels import Tally, of
-from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.range_filters import RangeTally
 from lsm.stats import Counters
-from policies.containment import is_momentary, let_pass
-from policies.errors import cause
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
     from lsm.kernels import TableFile
     from lsm.kernels.python import Block, Table
-    from lsm.kernels.python.partitions import Partitions
+    from lsm.loaded_filter import LoadedFilter
     from lsm.options import Options
     from lsm.storage import Storage
-    from lsm.version import PlacedTable
-
-_log = logging.getLogger("lsm")
-
-# What a lookup has of a filter in partitions, for a key that lies behind all of them.
-_BEHIND = LoadedFilter(FilterInfo("none"))
-
-
-class _FilterPlace:
-    """The attribute of an open table that holds its filter, under a weak reference to it."""
-
-    __slots__ = ("_table", "_tables")
-
-    def __init__(self, table: Table, tables: TableCache):
-        self._table = table.reference
-        self._tables = tables
-
-    @property
-    def filter(self) -> LoadedFilter | None:
-        table = self._table()
-        return None if table is None else table.filter
-
-    @filter.setter
-    def filter(self, loaded: LoadedFilter | None) -> None:
-        table = self._table()
-        if table is not None:
-            table.filter = loaded
-
-    def let_go(self, loaded: LoadedFilter) -> None:
-        """Let no more readers find a filter here, and forget its partitions."""
-        self._tables.release_filter(self, loaded)
-
-
-class _PartitionPlace:
-    """The place of a partition's filter among the others, under a weak reference to them."""
-
-    __slots__ = ("_number", "_partitions")
-
-    def __init__(self, partitions: Partitions, number: int):
-        self._partitions = weakref.ref(partitions)
-        self._number = number
-
-    @property
-    def filter(self) -> LoadedFilter | None:
-        partitions = self._partitions()
-        return None if partitions is None else partitions.cached(self._number)
-
-    @filter.setter
-    def filter(self, loaded: LoadedFilter | None) -> None:
-        partitions = self._partitions()
-        if partitions is not None:
-            partitions.place(self._number, loaded)
-
-    def let_go(self, loaded: LoadedFilter) -> None:
-        """Let no more readers find a filter here."""
-        if self.filter is loaded:
-            self.filter = None
+    from lsm.version import PlacedTable, Version
 
 
 class TableCache:
@@ -105,19 +44,19 @@ class TableCache:
         self._placing = threading.RLock()
         self._alive: set[weakref.ref[Table]] = set()  # in the cache, or read by somebody
         self._closed: str | None = None
-        self._warned: set[int] = set()
         self._tallies: dict[tuple[int, str], Tally] = {}
         self.open_tables = ClockCache(options.table_cache_size, options.max_open_files)
         self.blocks = ClockCache(options.lru_cache_size)
-        self.filters = ClockCache(options.filter_cache_size)
-        self.use_filters = comparator.wrap is None or options.filters_compare_bytes
+        self.filters = FilterCache(
+            options, comparator, self.blocks, self._placing, self._check_open
+        )
+        self._pinned_levels = options.pinned_levels()
         # Only where ranges are in the order of bytes; and only once some filter may have a say.
         self._has_ranges = comparator.wrap is None
         self.asks_ranges = self._has_ranges and range_filters.may_be_asked(options.filters)
         self._range_tallies: dict[tuple[int, str], RangeTally] = {}
         self.block_misses = 0
         self.lookup_misses = 0
-        self.filter_misses = 0
         self.table_misses = 0
 
     def open(self, file: TableFile) -> Table:
@@ -130,7 +69,10 @@ class TableCache:
         self._alive.add(weakref.ref(opened, self._alive.discard))
         self.table_misses += 1
         try:
-            self.open_tables.admit(opened)
+            if self._is_pinned(opened):
+                opened.held = True  # and nobody's to evict
+            else:
+                self.open_tables.admit(opened)
             with self._placing:
                 if opened.held and file.opened is None:
                     file.opened = opened
@@ -170,34 +112,22 @@ class TableCache:
         return block
 
     def load_filter(self, opened: Table) -> LoadedFilter:
-        """The table's filter, from its place or read, checked and opened."""
-        placed = opened.filter
-        if placed is not None:
-            return placed
-        loaded = self._load_filter(opened)
-        loaded.owner = _FilterPlace(opened, self)
-        self.filter_misses += 1
-        if loaded.charge:
-            self.filters.admit(loaded)
-        with self._placing:
-            if opened.held and loaded.held is not False and opened.filter is None:
-                opened.filter = loaded
-        placed = opened.filter
-        if placed is not loaded:
-            self.filters.forget(loaded)
-        return loaded if placed is None else placed
+        """The table's filter, from its place or read; or what stands in for it for now."""
+        return self._noted(self.filters.load(opened))
 
-    def _load_filter(self, opened: Table) -> LoadedFilter:
-        if not self.use_filters:
-            return LoadedFilter(FilterInfo("none"))
-        self._check_open()
-        try:
-            loaded = loaded_filter.load(
-                opened.reader, paranoid=self._paranoid, comparator=self._comparator
-            )
-        except ValueError:
-            self._check_open()
-            raise
+    def partition(self, opened: Table, whole: LoadedFilter, key: OrderedKey) -> LoadedFilter:
+        """The filter of the partition that has a key if the table has; no filter behind them all.
+
+        ``whole`` is that of the table, which has partitions.
+        """
+        return self._noted(self.filters.find_partition(opened, whole, key))
+
+    def load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
+        """The filter of a partition, in the same way as that of a table."""
+        return self._noted(self.filters.load_partition(opened, whole, number))
+
+    def _noted(self, loaded: LoadedFilter) -> LoadedFilter:
+        """The same; from now on ranges are asked for if it has a say in these."""
         if self._has_ranges and (loaded.ranges is not None or loaded.info.prefixes):
             self.asks_ranges = True
         return loaded
@@ -213,66 +143,6 @@ class TableCache:
     def range_counts(self) -> dict[tuple[int, str], RangeTally]:
         """The tallies of ranges by level and policy."""
         return dict(self._range_tallies)
-
-    def partition(self, opened: Table, whole: LoadedFilter, key: OrderedKey) -> LoadedFilter:
-        """The filter of the partition that has a key if the table has; no filter behind them all.
-
-        ``whole`` is that of the table, which has partitions.
-        """
-        assert whole.partitions is not None
-        number = whole.partitions.find(key)
-        if number == len(whole.partitions):
-            return _BEHIND
-        found = whole.partitions.cached(number)
-        return self.load_partition(opened, whole, number) if found is None else found
-
-    def load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
-        """The filter of a partition, from its place or read, checked and opened."""
-        partitions = whole.partitions
-        assert partitions is not None
-        placed = partitions.cached(number)
-        if placed is not None:
-            return placed
-        loaded = self._load_partition(opened, whole, number)
-        loaded.owner = _PartitionPlace(partitions, number)
-        self.filter_misses += 1
-        if loaded.charge:
-            self.filters.admit(loaded)
-        with self._placing:
-            if (
-                opened.filter is whole
-                and loaded.held is not False
-                and partitions.cached(number) is None
-            ):
-                partitions.place(number, loaded)
-        placed = partitions.cached(number)
-        if placed is not loaded:
-            self.filters.forget(loaded)
-        return loaded if placed is None else placed
-
-    def _load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
-        self._check_open()
-        try:
-            loaded = loaded_filter.load_partition(
-                opened.reader, whole, number, paranoid=self._paranoid
-            )
-        except ValueError:
-            self._check_open()
-            raise
-        if self._has_ranges and loaded.ranges is not None:
-            self.asks_ranges = True
-        return loaded
-
-    def expected_fpr(self, opened: Table, loaded: LoadedFilter) -> float | None:
-        """The share of absent keys that a table's filter is expected to let through."""
-        loaded.sample(lambda number: self._resident(opened, loaded, number))
-        return loaded.expected_fpr()
-
-    def _resident(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
-        """A partition's filter, which takes nobody's place in the cache to be looked at."""
-        assert whole.partitions is not None
-        found = whole.partitions.cached(number)
-        return self._load_partition(opened, whole, number) if found is None else found
 
     def tally(self, placed: PlacedTable, loaded: LoadedFilter) -> Tally:
         """The tally of lookups at a table's level, for the policy of its filter."""
@@ -292,34 +162,31 @@ class TableCache:
     def probe_failed(
         self, opened: Table, loaded: LoadedFilter, error: BaseException
     ) -> LoadedFilter:
-        """The filter, in the state ``failed``, with which a lookup goes on when a probe raised.
+        """The filter, in the state ``failed``, with which a lookup goes on when a probe raised."""
+        return self.filters.probe_failed(opened, loaded, error)
 
-        The open table keeps it in place of the real one, unless the error is a momentary one. An
-        interruption of the lookup is raised again.
-        """
-        let_pass(error)
-        info = loaded.info
-        failed = LoadedFilter(attrs.evolve(info, state="failed", bytes=0))
-        if is_momentary(error):
-            return failed
-        if opened.file.number not in self._warned:
-            self._warned.add(opened.file.number)
-            _log.warning(
-                "%s: reading on without its filter: policy %r raised %s",
-                opened.reader.name,
-                info.policy,
-                cause(error),
-            )
-        if loaded.owner is not None:
-            loaded.owner.filter = failed
-        self.filters.forget(loaded)
-        return failed
+    def pin(self, version: Version) -> None:
+        """Let the tables of the levels whose filters are pinned stay, and those of others go."""
+        if not self._pinned_levels:
+            return
+        tables = [table for level in self._pinned_levels for table in version.levels[level]]
+        numbers = {table.file.number for table in tables}
+        going = [opened for opened in self._all() if self._is_pinned(opened)]
+        self.filters.pin(numbers, going)
+        for opened in going:
+            if opened.file.number not in numbers and opened.held:
+                opened.held = None
+                self.open_tables.admit(opened)
+
+    def _is_pinned(self, opened: Table) -> bool:
+        return self.filters.is_pinned(opened.file.number)
 
     def drop(self, number: int) -> None:
         """Drop the table of a file that was removed; it closes with its last reader."""
         for opened in self._all():
             if opened.file.number == number:
                 self._forget(opened)
+        self.filters.drop(number)
 
     def release(self, opened: Table) -> None:
         """Let no more readers find a table that has left the cache, and forget its blocks."""
@@ -330,24 +197,8 @@ class TableCache:
             blocks, loaded = opened.emptied()
         if loaded is not None:
             self.filters.forget(loaded)
-            self._forget_partitions(loaded)
         for block in blocks:
             self.blocks.forget(block)
-
-    def release_filter(self, place: _FilterPlace, loaded: LoadedFilter) -> None:
-        """Let no more readers find a filter that has left the cache, and forget its partitions."""
-        with self._placing:
-            if place.filter is loaded:
-                place.filter = None
-        self._forget_partitions(loaded)
-
-    def _forget_partitions(self, loaded: LoadedFilter) -> None:
-        if loaded.partitions is None:
-            return
-        with self._placing:
-            partitions = loaded.partitions.emptied()
-        for partition in partitions:
-            self.filters.forget(partition)
 
     def close(self, reason: str = "Database is closed") -> None:
         """Close all files, whoever reads: from now on that is a RuntimeError with this reason.
@@ -362,7 +213,11 @@ class TableCache:
 
     def caches(self) -> tuple[ClockCache, ...]:
         """The caches of tables, blocks and filters."""
-        return self.open_tables, self.blocks, self.filters
+        return self.open_tables, self.blocks, self.filters.cache
+
+    def all_open(self) -> list[Table]:
+        """The tables that may have something in memory."""
+        return self._all()
 
     def _all(self) -> list[Table]:
         """The tables that are in the cache, and those that somebody reads."""

@@ -191,14 +191,22 @@ def _choice(section: Section, own_keys: frozenset[str]) -> Choice:
 
 
 def _levels_of(section: Section, spec: str, levels: int) -> range:
-    """The levels that a specification means."""
+    """The levels that a section's name means."""
+    try:
+        return levels_of(spec, levels)
+    except ValueError as error:
+        raise section.error(str(error)) from None
+
+
+def levels_of(spec: str, levels: int) -> range:
+    """The levels that a specification means; ValueError for one that means none."""
     match = _SPEC.fullmatch(spec)
     if match is None:
-        raise section.error(f"{spec!r} names no level: {_SPEC_ADVICE}")
+        raise ValueError(f"{spec!r} names no level: {_SPEC_ADVICE}")
     low = int(match["low"])
     high = levels - 1 if match["plus"] else int(match["high"] or low)
     if max(low, high) >= levels:
-        raise section.error(f"{spec!r} is out of range: allowed are levels 0 to {levels - 1}")
+        raise ValueError(f"{spec!r} is out of range: allowed are levels 0 to {levels - 1}")
     if high < low:
-        raise section.error(f'{spec!r} runs backwards: write "{high}-{low}"')
+        raise ValueError(f'{spec!r} runs backwards: write "{high}-{low}"')
     return range(low, high + 1)

@@ -25,6 +25,7 @@ from lsm.options import (
     KEYS,
     KIB,
     LEVELS,
+    LOADING,
     MIB,
     NOT_GIVEN,
     Count,
@@ -45,7 +46,7 @@ FIELDS = attrs.fields_dict(Options)
 NUMBERS = {key: FIELDS[key].validator for key in KEYS if isinstance(FIELDS[key].validator, Count)}
 SIZES = {key: rule for key, rule in NUMBERS.items() if isinstance(rule, Size)}
 COUNTS = {key: rule for key, rule in NUMBERS.items() if key not in SIZES}
-FLAGS = ("paranoid_checks", "filters_compare_bytes")
+FLAGS = ("paranoid_checks", "filters_compare_bytes", "warm_filters")
 CLASSIC = policies.ClassicPolicy()
 
 
@@ -85,6 +86,9 @@ def test_the_defaults_are_leveldbs_and_blocked_at_ten_bits() -> None:
         "lru_cache_size": 8 * MIB,
         "table_cache_size": 256 * MIB,
         "filter_cache_size": 64 * MIB,
+        "pin_filters": "none",
+        "load_filters": "lazy",
+        "warm_filters": False,
         "max_open_files": 1000,
         "paranoid_checks": False,
         "level_size_base": 10 * MIB,
@@ -97,6 +101,9 @@ def test_the_defaults_are_leveldbs_and_blocked_at_ten_bits() -> None:
         "filters_compare_bytes": False,
         "filters": uniform(policies.BlockedPolicy(bits_per_key=10)),
     }
+
+
+NAMES = ("compression", "pin_filters", "load_filters")
 
 
 def test_every_range_is_the_one_that_was_decided() -> None:
@@ -117,7 +124,7 @@ def test_every_range_is_the_one_that_was_decided() -> None:
         "max_background_jobs": (0, 64),
         "refilter_bytes_per_second": (0, 2**40),
     }
-    assert {*NUMBERS, *FLAGS, "compression"} == set(KEYS)
+    assert {*NUMBERS, *FLAGS, *NAMES} == set(KEYS)
 
 
 # A value for the thresholds beside it, so that each can take its own range.
@@ -690,7 +697,7 @@ def test_bloom_filter_bits_are_an_int(bits: Any) -> None:
     [{"filter_policy": CLASSIC}, {"filter_policy": None}, {"filter_layout": "block"}],
 )
 def test_bloom_filter_bits_stand_alone(keywords: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="leave out filter_policy and filter_layout, or bloom"):
+    with pytest.raises(ValueError, match="leave out filter_policy, filter_layout and prefixes, or"):
         opened(bloom_filter_bits=10, **keywords)
 
 
@@ -845,6 +852,10 @@ def stated(key: str) -> tuple[str, str, str]:
     default, rule = getattr(Options(), key), NUMBERS.get(key)
     if key == "compression":
         return "name", f'`"{default}"`', ", ".join(f'`"{name}"`' for name in COMPRESSIONS)
+    if key == "load_filters":
+        return "name", f'`"{default}"`', ", ".join(f'`"{name}"`' for name in LOADING)
+    if key == "pin_filters":
+        return "levels", f'`"{default}"`', 'such as `"0"`, `"0-1"`, `"2+"`'
     if rule is None:
         return "boolean", f"`{str(default).lower()}`", "`true` or `false`"
     if key in BESIDE and key != "level0_compact_files":

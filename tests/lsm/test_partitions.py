@@ -316,14 +316,15 @@ def test_versions_on_both_sides_of_a_border_are_found(
             assert snapshot.get_many(asked) == list(map(then.get, asked))
         assert db.get_many(asked) == list(map(expected.get, asked))
         counters = [each.counters for each in db.stats().filters]
-        assert sum(each.skipped for each in counters) > 300
+        if policy.name != "grafite":  # to which a key and the same with more behind it are one
+            assert sum(each.skipped for each in counters) > 300
         assert sum(each.none + each.corrupt + each.failed for each in counters) == 0
 
 
 def test_only_what_is_asked_is_loaded(chosen: ModuleType) -> None:
     storage = made(policies.ClassicPolicy(), 4)
     with opened(storage, policies.ClassicPolicy(), 4) as db:
-        cache = db._store.tables.filters
+        cache = db._store.tables.filters.cache
         assert resident(db) == []
         empty = cache.bytes
         for count, key in enumerate((ABSENT[0], ABSENT[-1], KEYS[300]), 1):
@@ -362,7 +363,7 @@ def test_partitions_come_and_go_one_by_one(
     with opened(storage, policy, 2) as db:
         size = whole_of(db).charge + room
     with opened(storage, policy, 2, filter_cache_size=size) as db:
-        cache = db._store.tables.filters
+        cache = db._store.tables.filters.cache
         for _ in range(1000):
             key = rng.choice((KEYS, ABSENT))[rng.randrange(599)]
             asked = [key, *rng.sample(ABSENT, 3)]
@@ -394,7 +395,7 @@ def test_a_partition_that_is_evicted_while_it_is_asked_answers_to_the_end(
     policy = SetPolicy()
     storage = made(policy, 2)
     with opened(storage, policy, 2) as db:
-        cache = db._store.tables.filters
+        cache = db._store.tables.filters.cache
         asks = odd_policies.SetReader.might_contain
         depth = 0
 

@@ -123,7 +123,7 @@ def partitions_of(loaded: LoadedFilter | None) -> list[LoadedFilter]:
 def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
     """What is in a place is in a cache, and in the caches is what they count and admit."""
     tables = tables_of(db)
-    for cache in (tables.open_tables, tables.blocks, tables.filters):
+    for cache in (tables.open_tables, tables.blocks, tables.filters.cache):
         assert cache.bytes == sum(item.charge for item in cache._ring) <= cache.limit
         assert not cache._evicting
     for placed in placed_in(db):
@@ -132,7 +132,7 @@ def check_accounts(db: lsm.DB, storage: CountingStorage) -> None:
             assert opened in tables.open_tables._ring
             assert opened.filter is None or not opened.filter.charge or opened.filter.held
             for partition in partitions_of(opened.filter):
-                assert partition in tables.filters._ring
+                assert partition in tables.filters.cache._ring
             for cached in map(opened.cached, range(len(opened.handles))):
                 assert cached is None or cached in tables.blocks._ring
     for opened in tables.open_tables._ring:
@@ -245,7 +245,7 @@ def test_closing_gives_all_back_whoever_still_reads() -> None:
         for _ in range(2):
             tables.close()
             assert storage.mapped() == 0
-            for cache in (tables.open_tables, tables.blocks, tables.filters):
+            for cache in (tables.open_tables, tables.blocks, tables.filters.cache):
                 assert (len(cache), cache.bytes) == (0, 0)
         uses: list[Callable[[], object]] = [
             *(lambda iterator=iterator: list(iterator) for iterator in iterators),
@@ -435,7 +435,7 @@ def test_all_may_be_closed_at_any_point_of_a_read(
                 assert str(outcome.raised) == "Database is closed", outcome
             tables.close()
             assert storage.mapped() == 0, outcome
-            assert len(tables.open_tables) == len(tables.blocks) == len(tables.filters) == 0
+            assert len(tables.open_tables) == len(tables.blocks) == len(tables.filters.cache) == 0
 
 
 @pytest.mark.parametrize("reads", [1, 2, 3, 4, 5, 6])

@@ -12,5 +12,6 @@ cdef class Tally:
     cdef public uint64_t corrupt
     cdef public uint64_t failed
     cdef public uint64_t declined
+    cdef public uint64_t unloaded
 
     cpdef count(self, state)

@@ -15,11 +15,12 @@ class Tally:
         "skipped",
         "true_positives",
         "unknown",
+        "unloaded",
     )
 
     def __init__(self) -> None:
         self.skipped = self.true_positives = self.false_positives = 0
-        self.none = self.unknown = self.corrupt = self.failed = self.declined = 0
+        self.none = self.unknown = self.corrupt = self.failed = self.declined = self.unloaded = 0
 
     def count(self, state: str) -> None:
         """Count a lookup that read a block without a filter's say, and why it had none."""
