@@ -60,7 +60,7 @@ def fill(db: lsm.DB, runs: Mapping[int, Sequence[Pair]]) -> None:
 def check_shape(db: lsm.DB, runs: Mapping[int, Sequence[Pair]]) -> None:
     """ValueError unless just the levels of these runs have tables, with as many keys in all."""
     for level in db.filters():
-        told = [table.num_keys for table in level.tables if table.num_keys is not None]
+        told = [table.num_entries for table in level.tables if table.num_entries is not None]
         wanted, known = len(runs.get(level.level, ())), len(told) == len(level.tables)
         if bool(level.tables) != bool(wanted) or (known and sum(told) != wanted):
             raise ValueError(

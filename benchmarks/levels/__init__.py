@@ -51,12 +51,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from benchmarks.levels import live_table, table
+from benchmarks.levels import little_memory, live_table, ranges, table
 from benchmarks.levels import settings as given
 from benchmarks.levels.bench import Bench
 from benchmarks.levels.budget import LIVE, PART, READS
 from benchmarks.levels.configurations import Configuration, all_configurations
 from benchmarks.levels.live import LIVE_SHAPES, LiveShape
+from benchmarks.levels.lookups import ZIPF
 from benchmarks.levels.outcome import rows_of
 from benchmarks.levels.settings import Settings
 from benchmarks.parts import Part, Size, Unit
@@ -66,6 +67,8 @@ from benchmarks.rows import Row
 PER_KEY, PER_LOOKUP = 3e-6, 4.5e-6
 # What all filters of a live store take together.
 PER_LIVE_KEY, PER_LIVE_LOOKUP = 12e-6, 30e-6
+# What all layouts with all memories take, and all filters for all ranges.
+PER_LITTLE_LOOKUP, PER_RANGE_KEY, PER_RANGE = 200e-6, 60e-6, 2e-3
 
 
 class LevelsPart(Part):
@@ -85,7 +88,8 @@ class LevelsPart(Part):
     def units(self, settings: Settings) -> list[Unit]:
         """A unit for each configuration of filled levels, and for each shape of a live store."""
         filled = [unit(each, settings) for each in all_configurations(settings)]
-        return [*filled, *(live_unit(each, settings) for each in LIVE_SHAPES)]
+        live = [live_unit(each, settings) for each in LIVE_SHAPES]
+        return [*filled, *live, little_unit(settings), ranges_unit(settings)]
 
     def bench(self, settings: Settings, directory: Path) -> AbstractContextManager[Bench]:
         """The data, made when it is asked for, and a place for databases."""
@@ -94,12 +98,17 @@ class LevelsPart(Part):
     def text(self, rows: Sequence[Row]) -> Iterator[str]:
         """Configurations, levels, and what to use for a memory."""
         yield from table.lines(rows)
-        yield from live_table.lines(rows)
+        yield from self._others(rows)
 
     def summary(self, rows: Sequence[Row]) -> Iterator[str]:
         """A line for each configuration."""
         yield from table.summary(rows)
+        yield from self._others(rows)
+
+    def _others(self, rows: Sequence[Row]) -> Iterator[str]:
         yield from live_table.lines(rows)
+        yield from little_memory.lines(rows)
+        yield from ranges.lines(rows)
 
 
 def unit(configuration: Configuration, settings: Settings) -> Unit:
@@ -115,6 +124,28 @@ def live_unit(shape: LiveShape, settings: Settings) -> Unit:
     seconds = PER_LIVE_KEY * settings.live_keys + PER_LIVE_LOOKUP * settings.live_absent
     row = Row(part=PART, group=LIVE, name="", subject=shape.name)
     return Unit(row, partial(_live, shape), seconds)
+
+
+def little_unit(settings: Settings) -> Unit:
+    """The unit that measures layouts with less memory than filters take."""
+    seconds = PER_KEY * settings.little_keys + PER_LITTLE_LOOKUP * settings.little_lookups
+    row = Row(part=PART, group=little_memory.GROUP, name="", subject=ZIPF)
+    return Unit(row, _with_little_memory, seconds)
+
+
+def ranges_unit(settings: Settings) -> Unit:
+    """The unit that measures ranges in which there is nothing."""
+    seconds = PER_RANGE_KEY * settings.range_keys + PER_RANGE * settings.ranges
+    row = Row(part=PART, group=ranges.GROUP, name="", subject="empty")
+    return Unit(row, _of_ranges, seconds)
+
+
+def _with_little_memory(bench: Bench) -> Iterator[Row]:
+    yield from little_memory.LittleMemory(bench.settings, bench.directory).rows()
+
+
+def _of_ranges(bench: Bench) -> Iterator[Row]:
+    yield from ranges.Ranges(bench.settings, bench.directory).rows()
 
 
 def _live(shape: LiveShape, bench: Bench) -> Iterator[Row]:

@@ -39,8 +39,10 @@ class Settings:
     """``keys`` on all levels together; ``absent`` and ``present`` are how many keys are looked up.
 
     ``timed`` is how many of each are looked up in a repeat. Live stores are loaded with
-    ``live_keys``, and ``live_absent`` keys are looked up in them. ``files`` are the user's own
-    configurations. Where ``few`` is set, of the others only those that differ most take part.
+    ``live_keys``, and ``live_absent`` keys are looked up in them. A table of ``little_keys`` is
+    asked ``little_lookups`` times with little memory, and stores of ``range_keys`` for ``ranges``
+    in which there is nothing. ``files`` are the user's own configurations. Where ``few`` is set, of
+    the others only those that differ most take part.
     """
 
     keys: int = 300_000
@@ -49,6 +51,10 @@ class Settings:
     timed: int = 10_000
     live_keys: int = 1_000_000
     live_absent: int = 200_000
+    little_keys: int = 500_000
+    little_lookups: int = 50_000
+    range_keys: int = 200_000
+    ranges: int = 5_000
     repeats: int = 5
     few: bool = False
     files: tuple[str, ...] = ()
@@ -63,6 +69,10 @@ OF_SIZE = {
         timed=2_000,
         live_keys=30_000,
         live_absent=10_000,
+        little_keys=20_000,
+        little_lookups=2_000,
+        range_keys=10_000,
+        ranges=500,
         few=True,
     ),
     Size.DEFAULT: Settings(),
@@ -72,6 +82,10 @@ OF_SIZE = {
         present=100_000,
         live_keys=5_000_000,
         live_absent=4_000_000,
+        little_keys=2_200_000,
+        little_lookups=1_000_000,
+        range_keys=1_000_000,
+        ranges=20_000,
     ),
 }
 
