@@ -150,7 +150,8 @@ def _budget_of(state: State) -> str:
 def placing_for(state: State, rule: BudgetRule | None) -> Placing:
     """What knows the tables of a database by a rule; by a usual one where there is none."""
     rule = BudgetRule(Budget.parse(USUAL_BUDGET)) if rule is None else rule
-    return Placing(rule, state.storage, state.directory, state.comparator)
+    block_size = state.options.block_size
+    return Placing(rule, state.storage, state.directory, state.comparator, block_size)
 
 
 def _drift(
@@ -162,8 +163,8 @@ def _drift(
     if rule is None:
         then, layout, reason = _configured(state, placed, keys, found)
     else:
-        then, layout = law.options[index], "table"
-        reason = "" if _is(found, then) else "its filter is not what the budget gives it"
+        then, layout = law.options[index], rule.layout
+        reason = "" if _is(found, then, rule) else "its filter is not what the budget gives it"
     now = _carried(found, keys, then)
     saved = run.asked * (now.probe_ns - then.probe_ns)
     saved += run.missed * law.rule.read_ns * (now.fpr - then.fpr)
@@ -197,12 +198,16 @@ def _carried(found: FilterSummary, keys: int, then: Option) -> Option:
     return Option(found.policy, found.params, bits, fpr, probe_ns_of(found.policy, keys))
 
 
-def _is(found: FilterSummary, then: Option) -> bool:
+def _is(found: FilterSummary, then: Option, rule: BudgetRule) -> bool:
     """Whether a table carries just this filter, or was declined it, whatever it has come to."""
     if then.policy == NO_FILTER.policy:
         return found.state == "none"
-    written = found.state in ("built", "declined")
-    return written and (found.policy, found.params) == (then.policy, dict(then.params))
+    if (found.policy, found.params) != (then.policy, dict(then.params)) or found.prefixes:
+        return False
+    place = found.layout, found.partition_blocks
+    return found.state == "declined" or (
+        found.state == "built" and place == (rule.layout, rule.partition_blocks)
+    )
 
 
 def _configured(

@@ -26,9 +26,10 @@ from filters.leveldb import MAX_BITS_PER_KEY
 from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import LevelDBPolicy, NoFilterPolicy
-from policies.config import DEFAULT_LAYOUT, PARTITIONED, levels_of
+from policies.config import levels_of
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, did_you_mean
+from policies.layouts import DEFAULT_LAYOUT, LAYOUT_KEYS, PARTITIONED
 from policies.levels import LevelPolicies
 from policies.parameters import BUDGET_KEYS, PREFIX_KEYS
 from policies.prefixes import Prefixes
@@ -427,15 +428,16 @@ def _budget_of_keywords(asked: Mapping[str, Any]) -> LevelPolicies | None:
 
     TypeError or ValueError for what goes with it and stands alone, and for what does not.
     """
-    entries = {key: asked[f"filter_{key}"] for key in BUDGET_KEYS if f"filter_{key}" in asked}
+    keys = (*BUDGET_KEYS, *LAYOUT_KEYS)
+    entries = {key: asked[f"filter_{key}"] for key in keys if f"filter_{key}" in asked}
     if "budget" not in entries:
-        for key in entries:
+        for key in (key for key in entries if key in BUDGET_KEYS):
             raise ValueError(
                 f'filter_{key} goes with a budget: give filter_budget="10 bits/key", say, and all '
                 "that is not at its default, or write it into the configuration"
             )
         return None
-    for name in _POLICY_KEYWORDS:
+    for name in ("filter_policy", "bloom_filter_bits", *_PREFIX_KEYWORDS):
         if name in asked and (name != "bloom_filter_bits" or asked[name]):
             raise ValueError(
                 f"filter_budget places the filters of all levels: leave out {name}, or the budget"

@@ -38,8 +38,16 @@ class Placing:
     Facts are read when they are first asked for, and kept as long as the table is live.
     """
 
-    def __init__(self, rule: BudgetRule, storage: Storage, directory: str, comparator: Comparator):
+    def __init__(
+        self,
+        rule: BudgetRule,
+        storage: Storage,
+        directory: str,
+        comparator: Comparator,
+        block_size: int,
+    ):
         self.rule = rule
+        self.block_size = block_size
         self._storage = storage
         self._directory = directory
         self._comparator = comparator
@@ -79,7 +87,7 @@ class Placing:
     def law(self, version: Version) -> TreeLaw:
         """The law for the tables of a version."""
         data = sum(version.size(level) for level in range(len(version.levels)))
-        return TreeLaw(self.rule, self.shapes(version), data)
+        return TreeLaw(self.rule, self.shapes(version), data, block_size=self.block_size)
 
     def prospect(
         self, version: Version, level: int, leaving: Collection[int] = (), *, joins: bool
@@ -181,7 +189,9 @@ class Prospect:
             shapes = everything if self._level == 0 else [each for each in everything if each.level]
             keys = sum(each.keys for each in everything)
             part = sum(each.keys for each in shapes) / keys if keys else 1.0
-            law = self._law = TreeLaw(self._placing.rule, shapes, self._data, part or 1.0)
+            law = self._law = TreeLaw(
+                self._placing.rule, shapes, self._data, part or 1.0, self._placing.block_size
+            )
             self._joined = -joining
         return law
 

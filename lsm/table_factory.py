@@ -18,7 +18,7 @@ from lsm.kernels import TableFile
 from lsm.kernels.python.survivors import overlap
 from lsm.placing import Placing, Prospect
 from lsm.tables import open_table
-from policies.config import DEFAULT_PARTITION_BLOCKS
+from policies.layouts import DEFAULT_PARTITION_BLOCKS
 
 if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
@@ -104,7 +104,7 @@ class TableFactory:
             policies=policies,
             max_file_size=options.max_file_size,
             new_number=new_number,
-            placing=_placing_of(policies, storage, directory, comparator),
+            placing=_placing_of(policies, storage, directory, comparator, options.block_size),
         )
 
     def prospect(
@@ -191,9 +191,13 @@ class TableFactory:
 
 
 def _placing_of(
-    policies: LevelPolicies, storage: Storage, directory: str, comparator: Comparator
+    policies: LevelPolicies,
+    storage: Storage,
+    directory: str,
+    comparator: Comparator,
+    block_size: int,
 ) -> Placing | None:
     """What places the filters of a directory, where a budget does."""
     if policies.rule is None:
         return None
-    return Placing(policies.rule, storage, directory, comparator)
+    return Placing(policies.rule, storage, directory, comparator, block_size)

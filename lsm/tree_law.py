@@ -63,11 +63,16 @@ class TreeLaw:
     """What a rule gives each table of a tree, and those that are about to join it.
 
     ``data_bytes`` is what a budget in percent is a share of. These tables may have only a ``part``
-    of all keys, and of the budget.
+    of all keys, and of the budget. Data blocks are of about ``block_size`` bytes.
     """
 
     def __init__(
-        self, rule: BudgetRule, shapes: Sequence[Shape], data_bytes: int = 0, part: float = 1.0
+        self,
+        rule: BudgetRule,
+        shapes: Sequence[Shape],
+        data_bytes: int = 0,
+        part: float = 1.0,
+        block_size: int = 0,
     ):
         self.rule = rule
         self.shapes = shapes
@@ -79,7 +84,10 @@ class TreeLaw:
             self._run(shape, share, shape.missed if rule.heat else 0.0)
             for shape, share in zip(shapes, self._map.shares, strict=True)
         ]
-        self.law = law(self.runs, self.budget, models=rule.models(), read_ns=rule.read_ns)
+        models = rule.models()
+        if block_size and data_bytes:
+            models = rule.models(block_size * self.keys / part / data_bytes)
+        self.law = law(self.runs, self.budget, models=models, read_ns=rule.read_ns)
         self.options = self.law.options
         self._excess = self._excess_of_levels()
         self._drawn = 0

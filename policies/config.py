@@ -15,22 +15,24 @@ from policies.builtin import FamilyPolicy, NoFilterPolicy
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, cause, did_you_mean, words
+from policies.layouts import (
+    DEFAULT_LAYOUT,
+    DEFAULT_PARTITION_BLOCKS,
+    LAYOUT_KEYS,
+    LAYOUTS,
+    MOST_PARTITION_BLOCKS,
+    PARTITIONED,
+)
 from policies.parameters import BUDGET_KEYS, PREFIX_KEYS, parameter_names
 from policies.prefixes import Prefixes
 from policies.rule import BudgetRule
 from policies.sections import Section
 
 DEFAULT_POLICY = "blocked"
-DEFAULT_LAYOUT = "table"
-PARTITIONED = "partitioned"
-LAYOUTS = ("table", "block", PARTITIONED)
-DEFAULT_PARTITION_BLOCKS = 128
-MOST_PARTITION_BLOCKS = 1 << 20
 HITS = "optimize_filters_for_hits"
 TOP_LEVEL = ("filters", "engine")
 
-_PLACES = ("layout", "partition_blocks")
-_LEVEL_KEYS = frozenset({"policy", *_PLACES, *PREFIX_KEYS})
+_LEVEL_KEYS = frozenset({"policy", *LAYOUT_KEYS, *PREFIX_KEYS})
 _FILTERS_KEYS = _LEVEL_KEYS | {"level", HITS}
 
 _SPEC = re.compile(r"(?P<low>0|[1-9][0-9]{0,3})(?:-(?P<high>0|[1-9][0-9]{0,3})|(?P<plus>\+))?")
@@ -182,7 +184,7 @@ def _choice(section: Section, own_keys: frozenset[str]) -> Choice:
     given = section.entries
     params = {key: value for key, value in given.items() if key not in own_keys}
     try:
-        places = {key: given[key] for key in _PLACES if key in given}
+        places = {key: given[key] for key in LAYOUT_KEYS if key in given}
         return Choice(cls(**params), **places, prefixes=Prefixes.of_entries(given))
     except BaseException as error:  # a plug-in may raise anything, and only here is its table known
         let_pass(error)

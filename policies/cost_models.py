@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import attrs
@@ -41,6 +41,10 @@ class Option:
 
 
 NO_FILTER = Option("none", {}, 0.0, 1.0, 0.0)
+
+# A partition's trailer and its entry in the index, with a key of usual length; and what it takes to
+# find it among the others.
+_PARTITION_BYTES, _PARTITION_NS = 5 + 30, 40.0
 
 # A rate that is met but for rounding is met.
 _RATE_SLACK = 1.001
@@ -123,6 +127,38 @@ def probe_ns_of(policy: str, num_keys: int) -> float:
         return family.cost.probe_among(num_keys)
     known = [each.cost for each in FAMILIES.values() if each.cost is not None]
     return max(cost.probe_among(num_keys) for cost in known)
+
+
+@attrs.frozen
+class PartitionedModel:
+    """The model of a policy whose filters are of so many keys each, whatever tables have."""
+
+    whole: CostModel
+    keys: int
+
+    @property
+    def policy(self) -> str:
+        """The policy's name."""
+        return self.whole.policy
+
+    def option(self, num_keys: int, fpr: float) -> Option | None:
+        """What the filters of all partitions take together, and one of them to be asked."""
+        keys = max(1, min(num_keys, self.keys))
+        found = self.whole.option(keys, fpr)
+        if found is None:
+            return None
+        bits = found.bits_per_key + 8 * _PARTITION_BYTES / keys
+        return attrs.evolve(found, bits_per_key=bits, probe_ns=found.probe_ns + _PARTITION_NS)
+
+
+@lru_cache(maxsize=64)
+def _in_partitions(models: tuple[CostModel, ...], keys: int) -> tuple[CostModel, ...]:
+    return tuple(PartitionedModel(model, keys) for model in models)
+
+
+def in_partitions(models: tuple[CostModel, ...], keys: float) -> tuple[CostModel, ...]:
+    """The models of filters of about so many keys each: a power of two, so that sizes are few."""
+    return _in_partitions(models, 1 << max(0, round(math.log2(max(1.0, keys)))))
 
 
 def usual_models() -> tuple[CostModel, ...]:

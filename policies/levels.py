@@ -14,6 +14,7 @@ from policies import config
 from policies.config import Choice
 from policies.contract import FilterPolicy
 from policies.errors import plugin_error
+from policies.layouts import DEFAULT_LAYOUT
 from policies.prefixes import Prefixes
 from policies.rule import READ_COST, BudgetRule
 from policies.sections import Section, read, toml_key
@@ -65,6 +66,8 @@ class LevelPolicies:
         absent_share: float = 1.0,
         families: Iterable[str] | None = None,
         heat: bool = True,
+        layout: str = DEFAULT_LAYOUT,
+        partition_blocks: int | None = None,
     ) -> Self:
         """Filters wherever a budget such as ``"10 bits/key"`` saves most; see docs/placement.md."""
         entries = {
@@ -73,6 +76,8 @@ class LevelPolicies:
             "absent_share": absent_share,
             "families": families,
             "heat": heat,
+            "layout": layout,
+            "partition_blocks": partition_blocks,
         }
         return cls.of_rule(BudgetRule.of(entries), levels)
 
@@ -87,7 +92,7 @@ class LevelPolicies:
         cls,
         policy: FilterPolicy,
         levels: int = 7,
-        layout: str = "table",
+        layout: str = DEFAULT_LAYOUT,
         partition_blocks: int | None = None,
         prefixes: Prefixes | None = None,
     ) -> Self:
@@ -109,11 +114,13 @@ class LevelPolicies:
 
     def layout(self, level: int) -> str:
         """Where filters of this level sit: ``"table"``, ``"block"`` or ``"partitioned"``."""
-        return self._choice(level).layout
+        choice = self._choice(level)
+        return choice.layout if self.rule is None else self.rule.layout
 
     def partition_blocks(self, level: int) -> int | None:
         """Of how many data blocks each filter of this level is, if they are partitioned."""
-        return self._choice(level).partition_blocks
+        choice = self._choice(level)
+        return choice.partition_blocks if self.rule is None else self.rule.partition_blocks
 
     def prefixes(self, level: int) -> Prefixes | None:
         """Which prefixes filters of this level have."""

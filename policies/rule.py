@@ -11,14 +11,28 @@ import attrs
 from filters import advice
 from filters.errors import FilterError
 from filters.hashing import checked64
-from filters.sizing_parameters import checked_number
+from filters.sizing_parameters import checked_int, checked_number
 from policies import registry
 from policies.budget import Budget, nanoseconds, time_text
 from policies.builtin import BUILTIN, BlockedPolicy, NoFilterPolicy, SeededPolicy
 from policies.containment import let_pass
 from policies.contract import FilterPolicy
-from policies.cost_models import NO_FILTER, CostModel, Option, models_of, usual_models
+from policies.cost_models import (
+    NO_FILTER,
+    CostModel,
+    Option,
+    in_partitions,
+    models_of,
+    usual_models,
+)
 from policies.errors import PluginError, cause
+from policies.layouts import (
+    DEFAULT_LAYOUT,
+    DEFAULT_PARTITION_BLOCKS,
+    LAYOUT_KEYS,
+    MOST_PARTITION_BLOCKS,
+    PARTITIONED,
+)
 from policies.parameters import BUDGET_KEYS, PREFIX_KEYS, parameter_names
 from policies.sections import Section
 
@@ -27,15 +41,15 @@ if TYPE_CHECKING:
 
 READ_COST = "100 us"
 
+# Of data blocks of usual size, with entries of usual size.
+USUAL_KEYS_PER_BLOCK = 40.0
+
 # Rates that every family of filters has some filter for.
 _USUAL_RATES = (0.5, 0.1, 0.01, 0.001)
 
 _INSTEAD = {
     "policy": "a budget chooses the policy of every run: leave out policy, or name it among the "
     "families",
-    "layout": "filters that follow a budget are one for each table: leave out layout",
-    "partition_blocks": "filters that follow a budget are one for each table: leave out "
-    "partition_blocks",
     **dict.fromkeys(
         PREFIX_KEYS,
         "filters that follow a budget have whole keys: leave out prefixes, or the budget",
@@ -52,7 +66,9 @@ class BudgetRule:
 
     ``read_ns`` is what a block takes to be read, ``absent_share`` how many of the lookups are for
     keys that are not there, ``families`` the policies to choose from, all of ours that suit tables
-    where there are none. With ``heat``, tables that are asked more get more.
+    where there are none. With ``heat``, tables that are asked more get more. In the ``layout``
+    ``partitioned`` a table has a filter for each ``partition_blocks`` data blocks, all of one
+    policy.
     """
 
     budget: Budget
@@ -60,9 +76,15 @@ class BudgetRule:
     absent_share: float = 1.0
     families: tuple[str, ...] = ()
     heat: bool = True
+    layout: str = DEFAULT_LAYOUT
+    partition_blocks: int | None = attrs.field()
     seed: int | None = attrs.field(default=None, eq=False, repr=False)
     _models: tuple[CostModel, ...] = attrs.field(init=False, eq=False, repr=False)
     _classes: tuple[type[FilterPolicy], ...] = attrs.field(init=False, eq=False, repr=False)
+
+    @partition_blocks.default
+    def _usual_partition_blocks(self) -> int | None:
+        return DEFAULT_PARTITION_BLOCKS if self.layout == PARTITIONED else None
 
     def __attrs_post_init__(self) -> None:
         """Check all of it, and round what would not be written down exactly."""
@@ -72,6 +94,7 @@ class BudgetRule:
         checked_number("absent_share", self.absent_share, 0, 1)
         if not isinstance(self.heat, bool):
             raise TypeError(f"heat is True or False, not {self.heat!r}")
+        self._check_layout()
         object.__setattr__(self, "budget", Budget.parse(str(self.budget)))
         object.__setattr__(self, "read_ns", nanoseconds("read_ns", time_text(read_ns)))
         object.__setattr__(self, "absent_share", float(self.absent_share))
@@ -79,6 +102,24 @@ class BudgetRule:
         object.__setattr__(
             self, "_models", models_of(self.families) if self.families else usual_models()
         )
+
+    @staticmethod
+    def _layout_in(entries: Mapping[str, object]) -> dict[str, Any]:
+        return {key: entries[key] for key in LAYOUT_KEYS if entries.get(key) is not None}
+
+    def _check_layout(self) -> None:
+        if self.layout not in (DEFAULT_LAYOUT, PARTITIONED):
+            raise ValueError(
+                f"layout is {self.layout!r}, and filters that follow a budget are one for each "
+                f"table or partition: choose {DEFAULT_LAYOUT} or {PARTITIONED}, or leave it out"
+            )
+        if self.layout == PARTITIONED:
+            checked_int("partition_blocks", self.partition_blocks, 1, MOST_PARTITION_BLOCKS)
+        elif self.partition_blocks is not None:
+            raise ValueError(
+                f"partition_blocks goes with layout {PARTITIONED!r}, and the layout is "
+                f"{self.layout!r}: leave out one, or change the other"
+            )
 
     @classmethod
     def of(cls, entries: Mapping[str, object], prefix: str = "") -> Self:
@@ -96,6 +137,7 @@ class BudgetRule:
             checked_number(f"{prefix}absent_share", share, 0, 1),
             _families(f"{prefix}families", entries.get("families")),
             heat,
+            **cls._layout_in(entries),
         )
 
     @classmethod
@@ -118,7 +160,7 @@ class BudgetRule:
                     f"{key} is a parameter of a policy, and a budget chooses policies and "
                     "parameters: leave it out, or the budget"
                 )
-        section.check_keys(BUDGET_KEYS, "with a budget")
+        section.check_keys((*BUDGET_KEYS, *LAYOUT_KEYS), "with a budget")
         try:
             return cls.of(entries)
         except (TypeError, ValueError, FilterError) as error:
@@ -133,11 +175,16 @@ class BudgetRule:
         }
         if self.families:
             said["families"] = list(self.families)
-        return {**said, "heat": self.heat}
+        said["heat"] = self.heat
+        if self.layout != DEFAULT_LAYOUT:
+            said |= {"layout": self.layout, "partition_blocks": self.partition_blocks}
+        return said
 
-    def models(self) -> tuple[CostModel, ...]:
-        """What there is to choose from."""
-        return self._models
+    def models(self, keys_per_block: float = USUAL_KEYS_PER_BLOCK) -> tuple[CostModel, ...]:
+        """What there is to choose from, at its cost in the layout of tables with such blocks."""
+        if self.partition_blocks is None:
+            return self._models
+        return in_partitions(self._models, keys_per_block * self.partition_blocks)
 
     def classes(self) -> tuple[type[FilterPolicy], ...]:
         """The classes of the families that are named, in their order."""

@@ -25,7 +25,7 @@ from filters import Digests
 from filters.families import FAMILIES
 from filters.sampling import ENOUGH_HITS, SAMPLE_GROUP, SAMPLE_GROUPS, sample_keys
 from lsm.disk.filter_part import FilterPart
-from lsm.disk.partitioned_filters import PartitionedFilters
+from lsm.disk.partitioned_filters import Cutter, PartitionedFilters
 from lsm.disk.written_filter import Ends, FilterWriter, WrittenFilter, part_of
 from lsm.errors import CorruptionError
 from policies import (
@@ -38,8 +38,8 @@ from policies import (
 )
 from policies.block import Identity
 from policies.builtin import is_built_in, table_key
-from policies.config import DEFAULT_PARTITION_BLOCKS
 from policies.containment import is_attended, let_pass
+from policies.layouts import DEFAULT_PARTITION_BLOCKS, PARTITIONED
 from policies.prefixes import Prefixes
 
 WINDOWS_KEY = "filter.leveldb.BuiltinBloomFilter2"
@@ -79,16 +79,10 @@ class FullFilter:
 
     wants_keys: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        policy: FilterPolicy,
-        context: BuildContext,
-        digests: Digests | None = None,
-        prefixes: Prefixes | None = None,
-    ):
+    def __init__(self, policy: FilterPolicy, part: FilterPart, prefixes: Prefixes | None = None):
         self._policy = policy
         self._prefixes = prefixes
-        self._part = FilterPart(policy, context, prefixes, digests)
+        self._part = part
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Add the keys to the table's one filter."""
@@ -293,9 +287,10 @@ class FilterPlan:
         """What writes the filter of a table of which that is known."""
         if self.layout == "block":
             return WindowFilters(self.policy, context)
-        if self.layout == "partitioned":
+        if self.layout == PARTITIONED:
             return PartitionedFilters(self.policy, context, self.partition_blocks, self.prefixes)
-        return FullFilter(self.policy, context, prefixes=self.prefixes)
+        part = FilterPart(self.policy, context, self.prefixes)
+        return FullFilter(self.policy, part, self.prefixes)
 
 
 class PlannedFilter:
@@ -341,6 +336,31 @@ class PlannedFilter:
         return attrs.evolve(filter.finish(), placement=plan.placement)
 
 
+@attrs.define
+class _Collected:
+    """The keys of a table or a partition: their digests, or else themselves; and the last one."""
+
+    digests: Digests | None
+    waiting: list[Sequence[bytes]] = attrs.field(factory=list)
+    last: bytes = b""
+
+    def add_many(self, keys: Sequence[bytes]) -> None:
+        """Take the next keys."""
+        self.last = keys[-1]
+        if self.digests is None:
+            self.waiting.append(keys)
+        else:
+            self.digests.add_many(keys)
+
+    def part(self, policy: FilterPolicy, context: BuildContext) -> FilterPart:
+        """The filter that a policy makes of them."""
+        part = FilterPart(policy, context, digests=self.digests)
+        for keys in self.waiting:
+            part.add_many(keys)
+        self.waiting.clear()
+        return part
+
+
 class ChosenFilter:
     """The filter of a table whose policy is chosen when all of its keys are known.
 
@@ -354,21 +374,30 @@ class ChosenFilter:
         self._law = law
         self._first = self._last = b""
         self._num_keys = 0
-        self._digests = law.digests()
-        self._waiting: deque[Sequence[bytes]] = deque()
+        self._cutter = Cutter(plan.partition_blocks) if plan.layout == PARTITIONED else None
+        self._collected: list[_Collected] = []
+        self._is_open = False
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Keep the keys, or their digests."""
-        if not keys:
+        if keys:
+            self._first = self._first if self._num_keys else keys[0]
+            self._last = keys[-1]
+            self._num_keys += len(keys)
+        if self._cutter is None:
+            self._take(keys)
             return
-        if not self._num_keys:
-            self._first = keys[0]
-        self._last = keys[-1]
-        self._num_keys += len(keys)
-        if self._digests is None:
-            self._waiting.append(keys)
-        else:
-            self._digests.add_many(keys)
+        for some, ends_here in self._cutter.cut(keys, ends):
+            self._take(some)
+            self._is_open = self._is_open and not ends_here
+
+    def _take(self, keys: Sequence[bytes]) -> None:
+        if not len(keys):
+            return
+        if not self._is_open:
+            self._is_open = True
+            self._collected.append(_Collected(self._law.digests()))
+        self._collected[-1].add_many(keys)
 
     def finish(self) -> WrittenFilter:
         """The filter of the policy that the law chooses, which may be none."""
@@ -377,7 +406,13 @@ class ChosenFilter:
         policy = plan.policy if chosen is None else chosen
         if type(policy) is NoFilterPolicy:
             return WrittenFilter("none", identity=Identity.of(policy), placement=placement)
-        filter = FullFilter(policy, plan.context(*found), self._digests)
-        while self._waiting:
-            filter.add_blocks(self._waiting.popleft(), ())
-        return attrs.evolve(filter.finish(), placement=placement)
+        context = plan.context(*found)
+        if self._cutter is None:
+            [collected] = self._collected
+            whole = FullFilter(policy, collected.part(policy, context))
+            return attrs.evolve(whole.finish(), placement=placement)
+        filters = PartitionedFilters(policy, context, plan.partition_blocks)
+        while self._collected:
+            collected = self._collected.pop(0)
+            filters.add(collected.part(policy, context), collected.last)
+        return attrs.evolve(filters.finish(), placement=placement)

@@ -9,7 +9,7 @@ all of them nobody can tell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
 import attrs
@@ -25,6 +25,28 @@ from policies.block import Identity
 from policies.prefixes import Prefixes
 
 PARTITIONED_PREFIX = "partitionedfilter.lsm."
+
+
+class Cutter:
+    """Where the partitions of a table end: behind each so many data blocks."""
+
+    def __init__(self, partition_blocks: int):
+        self._partition_blocks = partition_blocks
+        self._num_blocks = 0
+        self._offset = 0
+
+    def cut(self, keys: Sequence[bytes], ends: Ends) -> Iterator[tuple[Sequence[bytes], bool]]:
+        """The keys, partition by partition, and whether each ends here."""
+        start = end = 0
+        for end, next_offset in ends:
+            if next_offset == self._offset:
+                continue  # the block goes on
+            self._offset = next_offset
+            self._num_blocks += 1
+            if self._num_blocks % self._partition_blocks == 0:
+                yield part_of(keys, start, end), True
+                start = end
+        yield part_of(keys, start, end), False
 
 
 class PartitionedFilters:
@@ -49,8 +71,7 @@ class PartitionedFilters:
         self._prefixes = prefixes
         self._part: FilterPart | None = None
         self._last = b""
-        self._num_blocks = 0
-        self._offset = 0
+        self._cutter = Cutter(partition_blocks)
         self._partitions: list[FilterPartition] = []
         self._num_keys = 0
         self._identity: Identity | None = None
@@ -58,17 +79,10 @@ class PartitionedFilters:
 
     def add_blocks(self, keys: Sequence[bytes], ends: Ends) -> None:
         """Collect the keys, and close each partition that has all of its blocks."""
-        start = end = 0
-        for end, next_offset in ends:
-            if next_offset == self._offset:
-                continue  # the block goes on
-            self._offset = next_offset
-            self._num_blocks += 1
-            if self._num_blocks % self._partition_blocks == 0:
-                self._take(keys, start, end)
+        for some, ends_here in self._cutter.cut(keys, ends):
+            self._take(some)
+            if ends_here:
                 self._close()
-                start = end
-        self._take(keys, start, end)
 
     def finish(self) -> WrittenFilter:
         """All partitions; none of them if one has come to nothing."""
@@ -85,19 +99,24 @@ class PartitionedFilters:
             partition_blocks=self._partition_blocks,
         )
 
-    def _take(self, keys: Sequence[bytes], start: int, end: int) -> None:
+    def _take(self, keys: Sequence[bytes]) -> None:
         """Have some keys in the open partition."""
-        if start == end or self._trouble is not None:
+        if not len(keys) or self._trouble is not None:
             return
-        self._last = keys[end - 1]
+        self._last = keys[-1]
         if self._part is None:
             self._part = FilterPart(self._policy, self._context, self._prefixes)
-        self._part.add_many(part_of(keys, start, end))
+        self._part.add_many(keys)
 
     def _close(self) -> None:
         """Build the filter of the open partition, if it has any keys."""
         part, self._part = self._part, None
-        if part is None:
+        if part is not None:
+            self.add(part, self._last)
+
+    def add(self, part: FilterPart, last: bytes) -> None:
+        """Build the filter of a partition whose last key this is."""
+        if self._trouble is not None:
             return
         result = part.finish()
         if result.filter is None:
@@ -105,7 +124,7 @@ class PartitionedFilters:
             self._partitions = []
             return
         self._identity = result.identity
-        self._partitions.append(FilterPartition(self._last, part.stored(result)))
+        self._partitions.append(FilterPartition(last, part.stored(result)))
         self._num_keys += result.num_keys
 
 

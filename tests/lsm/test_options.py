@@ -742,7 +742,7 @@ def test_what_goes_with_a_budget_does_not_go_alone(name: str, config: Path) -> N
     [
         {"filter_policy": CLASSIC},
         {"filter_policy": None},
-        {"filter_layout": "table"},
+        {"filter_prefix": 8},
         {"bloom_filter_bits": 10},
     ],
 )
@@ -773,8 +773,25 @@ def test_a_keyword_for_a_budget_is_named_as_it_was_given(
     assert not isinstance(info.value, PolicyConfigError)
 
 
+def test_a_budget_may_be_for_partitions() -> None:
+    place: dict[str, Any] = {"filter_layout": "partitioned", "filter_partition_blocks": 7}
+    chosen = opened(filter_budget="10 bits/key", **place).filters
+    assert chosen == LevelPolicies.by_budget(
+        "10 bits/key", layout="partitioned", partition_blocks=7
+    )
+    assert (chosen.layout(3), chosen.partition_blocks(3)) == ("partitioned", 7)
+    text = Options(filters=chosen).to_toml()
+    assert from_document(tomllib.loads(text), "lsm.toml").filters == chosen
+    usual = opened(filter_budget="10 bits/key", filter_layout="partitioned").filters
+    assert usual.partition_blocks(0) == 128
+    plain = opened(filter_budget="10 bits/key", filter_layout="table").filters
+    assert plain == LevelPolicies.by_budget("10 bits/key")
+    with pytest.raises(ValueError, match="choose table or partitioned"):
+        opened(filter_budget="10 bits/key", filter_layout="block")
+
+
 class Modelled(Unregistered):
-    name: ClassVar[str] = "test.modelled"
+    name: ClassVar[str] = "test.modelled-and-gone"
 
     @classmethod
     def cost_model(cls) -> FamilyModel:
@@ -785,7 +802,7 @@ def test_a_family_that_its_name_no_longer_leads_to_is_refused() -> None:
     known = policies.registry._REGISTRY._registered
     policies.register(Modelled)
     try:
-        filters = LevelPolicies.by_budget("10 bits/key", families=["test.modelled"])
+        filters = LevelPolicies.by_budget("10 bits/key", families=["test.modelled-and-gone"])
         chosen = opened(filter_policy=filters)
         data = chosen.to_toml().encode()
         assert from_kept(data, "kept") == chosen

@@ -17,7 +17,7 @@ import policies
 from filters import surf
 from filters.sizing_parameters import SizingParameters
 from lsm import options
-from policies import PolicyConfigError, config, levels
+from policies import PolicyConfigError, config, layouts, levels
 from policies.builtin import BUILTIN, FamilyPolicy
 from policies.parameters import BUDGET_KEYS, parameter_names
 from policies.registry import Registry
@@ -161,10 +161,10 @@ def test_the_table_of_keys_is_complete() -> None:
         if key == "read_cost":
             assert default == f'`"{READ_COST}"`'
         if key == "layout":
-            assert default == f'`"{config.DEFAULT_LAYOUT}"`'
+            assert default == f'`"{layouts.DEFAULT_LAYOUT}"`'
         if key == "partition_blocks":
-            assert default == f"`{config.DEFAULT_PARTITION_BLOCKS}`"
-            assert f"1 to {config.MOST_PARTITION_BLOCKS}," in value
+            assert default == f"`{layouts.DEFAULT_PARTITION_BLOCKS}`"
+            assert f"1 to {layouts.MOST_PARTITION_BLOCKS}," in value
     assert [cls.name for cls in BUILTIN if "block" in cls.layouts] == ["leveldb"]
     tables = [row[0].strip("`") for row in table_rows(section("Tables"))]
     assert tables == ["[filters]", "[filters.level.*]", "[engine]"]

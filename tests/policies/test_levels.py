@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import policies
 from filters.errors import FilterError
 from policies import LevelPolicies, PolicyConfigError
-from policies.config import MOST_PARTITION_BLOCKS, Choice
+from policies.config import Choice
+from policies.layouts import MOST_PARTITION_BLOCKS
 from policies.levels import MAX_LEVELS
 from policies.sections import toml_value
 

@@ -153,8 +153,9 @@ REFUSED = [
     (BESIDE + "budgett = 1", ["unknown key 'budgett' (did you mean 'budget'?)", "with a budget"]),
     (BESIDE + "read_costs = 1", ["unknown key 'read_costs' (did you mean 'read_cost'?)", "heat"]),
     (BESIDE + "policy = 'blocked'", ["leave out policy, or name it among the families"]),
-    (BESIDE + "layout = 'table'", ["one for each table: leave out layout"]),
-    (BESIDE + "partition_blocks = 8", ["one for each table: leave out partition_blocks"]),
+    (BESIDE + "layout = 'block'", ["layout is 'block'", "choose table or partitioned"]),
+    (BESIDE + "partition_blocks = 8", ["goes with layout 'partitioned', and the layout is"]),
+    (BESIDE + "layout = 'partitioned'\npartition_blocks = 0", ["partition_blocks is out of range"]),
     (
         BESIDE + "optimize_filters_for_hits = false",
         ["write absent_share instead of optimize_filte"],
