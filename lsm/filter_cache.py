@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm import loaded_filter
+from lsm import loaded_filter, range_filters
 from lsm.cache import ClockCache
 from lsm.loaded_filter import FilterInfo, LoadedFilter
 from lsm.options import SHARED
@@ -119,6 +119,9 @@ class FilterCache:
         is_shared = options.filter_cache_size == SHARED
         self.cache = blocks if is_shared else ClockCache(options.filter_cache_size)
         self.use_filters = comparator.wrap is None or options.filters_compare_bytes
+        # Only where ranges are in the order of bytes; and only once some filter may have a say.
+        self._has_ranges = comparator.wrap is None
+        self.asks_ranges = self._has_ranges and range_filters.may_be_asked(options.filters)
         self.misses = 0
         self.bytes_read = 0
         self._comparator = comparator
@@ -197,6 +200,8 @@ class FilterCache:
     def _admit(self, opened: Table, loaded: LoadedFilter) -> None:
         self.misses += 1
         self.bytes_read += loaded.stored_bytes
+        if self._has_ranges and (loaded.ranges is not None or loaded.info.prefixes):
+            self.asks_ranges = True
         if loaded.charge and opened.file.number not in self._pinned:
             self.cache.admit(loaded)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -171,7 +172,7 @@ def announced(table: TableReader) -> tuple[str, int]:
     """The policy of a table's filter and the bytes it is read in, without reading them.
 
     Of a filter in partitions that is their index. A size of 0 is for none, and for what cannot be
-    told.
+    told or be read.
     """
     try:
         entries = table.filter_entries()
@@ -180,7 +181,8 @@ def announced(table: TableReader) -> tuple[str, int]:
     if not entries:
         return "none", 0
     key, handle = min(entries.items(), key=lambda entry: not _is_known(entry[0]))
-    return _policy_behind(key, _properties(table)), handle.size
+    size = handle.size if handle.offset + handle.size <= len(table.mapped.data) else 0
+    return _policy_behind(key, _properties(table)), size
 
 
 def load_partition(
@@ -223,9 +225,8 @@ def _load(
     if not entries:
         return LoadedFilter(_absent(properties))
     key, handle = min(entries.items(), key=lambda entry: not _is_known(entry[0]))
-    return _guarded(
-        table, key, properties, paranoid, lambda: _open(table, key, handle, properties, comparator)
-    )
+    opened = partial(_open, table, key, handle, properties, comparator)
+    return _guarded(table, key, properties, paranoid, opened)
 
 
 def _guarded(

@@ -112,7 +112,7 @@ def _may_have(tables: TableCache, placed: PlacedTable, asked: KeyRange) -> bool:
     """Whether a table may have any of these keys."""
     try:
         opened = tables.opened(placed.file)
-        loaded = opened.filter or tables.load_filter(opened)
+        loaded = opened.filter or tables.filters.load(opened)
         loaded.used = True
         answer = _answer(tables, placed, opened, loaded, asked)
     except (IOError, CorruptionError):  # the walk comes to it, and tells
@@ -137,7 +137,7 @@ def _answer(
     for number in _partitions_of(loaded.partitions, placed, asked):
         partition = loaded.partitions.cached(number)
         if partition is None:
-            partition = tables.load_partition(opened, loaded, number)
+            partition = tables.filters.load_partition(opened, loaded, number)
         partition.used = True
         answers.append(_answer_of(tables, opened, partition, asked))
         if answers[-1] is not False:
@@ -165,5 +165,5 @@ def _answer_of(
             return None
         return may_contain_range(ranges, asked.low, asked.high)
     except BaseException as error:
-        tables.probe_failed(opened, loaded, error)
+        tables.filters.probe_failed(opened, loaded, error)
         return None

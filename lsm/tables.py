@@ -17,7 +17,7 @@ from lsm.range_filters import RangeTally
 from lsm.stats import Counters
 
 if TYPE_CHECKING:
-    from lsm.comparator import Comparator, OrderedKey
+    from lsm.comparator import Comparator
     from lsm.kernels import TableFile
     from lsm.kernels.python import Block, Table
     from lsm.loaded_filter import LoadedFilter
@@ -51,9 +51,6 @@ class TableCache:
             options, comparator, self.blocks, self._placing, self._check_open
         )
         self._pinned_levels = options.pinned_levels()
-        # Only where ranges are in the order of bytes; and only once some filter may have a say.
-        self._has_ranges = comparator.wrap is None
-        self.asks_ranges = self._has_ranges and range_filters.may_be_asked(options.filters)
         self._range_tallies: dict[tuple[int, str], RangeTally] = {}
         self.block_misses = 0
         self.lookup_misses = 0
@@ -111,27 +108,6 @@ class TableCache:
                 self.blocks.forget(block)
         return block
 
-    def load_filter(self, opened: Table) -> LoadedFilter:
-        """The table's filter, from its place or read; or what stands in for it for now."""
-        return self._noted(self.filters.load(opened))
-
-    def partition(self, opened: Table, whole: LoadedFilter, key: OrderedKey) -> LoadedFilter:
-        """The filter of the partition that has a key if the table has; no filter behind them all.
-
-        ``whole`` is that of the table, which has partitions.
-        """
-        return self._noted(self.filters.find_partition(opened, whole, key))
-
-    def load_partition(self, opened: Table, whole: LoadedFilter, number: int) -> LoadedFilter:
-        """The filter of a partition, in the same way as that of a table."""
-        return self._noted(self.filters.load_partition(opened, whole, number))
-
-    def _noted(self, loaded: LoadedFilter) -> LoadedFilter:
-        """The same; from now on ranges are asked for if it has a say in these."""
-        if self._has_ranges and (loaded.ranges is not None or loaded.info.prefixes):
-            self.asks_ranges = True
-        return loaded
-
     def narrowed(self, view: Any, low: tuple[bytes, bool], high: tuple[bytes, bool]) -> Any:
         """A view without the tables whose filters deny all keys between two bounds."""
         return range_filters.narrowed(self, view, low, high)
@@ -158,12 +134,6 @@ class TableCache:
     def all_counters(self) -> dict[tuple[int, str], Counters]:
         """The counters by level and policy."""
         return {where: Counters.of(tally) for where, tally in tuple(self._tallies.items())}
-
-    def probe_failed(
-        self, opened: Table, loaded: LoadedFilter, error: BaseException
-    ) -> LoadedFilter:
-        """The filter, in the state ``failed``, with which a lookup goes on when a probe raised."""
-        return self.filters.probe_failed(opened, loaded, error)
 
     def pin(self, version: Version) -> None:
         """Let the tables of the levels whose filters are pinned stay, and those of others go."""

@@ -69,7 +69,7 @@ def _load(tables: TableCache, placed: PlacedTable, should_stop: Callable[[], boo
     opened = tables.opened(placed.file)
     if tables.open_tables.evictions > pushed_out or not tables.filters.has_room_for(opened):
         return False
-    loaded = tables.load_filter(opened)
+    loaded = tables.filters.load(opened)
     return loaded.partitions is None or _load_partitions(tables, opened, should_stop)
 
 
@@ -80,5 +80,5 @@ def _load_partitions(tables: TableCache, opened: Table, should_stop: Callable[[]
     for number in range(len(whole.partitions)):
         if should_stop() or not tables.filters.has_room_for(opened, number):
             return False
-        tables.load_partition(opened, whole, number)
+        tables.filters.load_partition(opened, whole, number)
     return True

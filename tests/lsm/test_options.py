@@ -806,7 +806,7 @@ def test_a_family_that_its_name_no_longer_leads_to_is_refused() -> None:
         chosen = opened(filter_policy=filters)
         data = chosen.to_toml().encode()
         assert from_kept(data, "kept") == chosen
-        known.pop("test.modelled")
+        known.pop(Modelled.name)
         with pytest.raises(ValueError, match=r"call policies\.register\(Modelled\)"):
             Options(filters=filters)
         with pytest.raises(
@@ -815,7 +815,7 @@ def test_a_family_that_its_name_no_longer_leads_to_is_refused() -> None:
             from_kept(data, "kept")
         assert from_kept(data, "kept", uniform(CLASSIC)).filters == uniform(CLASSIC)
     finally:
-        known.pop("test.modelled", None)
+        known.pop(Modelled.name, None)
 
 
 KEPT_BROKEN = b"[engine]\nblock_size = 8192\n[filters]\npolicy = 'acme.gone'\nbits = 3"

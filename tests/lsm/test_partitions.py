@@ -273,7 +273,7 @@ def whole_of(db: lsm.DB) -> LoadedFilter:
     [table] = db._store.opened_view().version.tables()
     tables: TableCache = db._store.tables
     opened = tables.opened(table.file)
-    return opened.filter or tables.load_filter(opened)
+    return opened.filter or tables.filters.load(opened)
 
 
 def resident(db: lsm.DB) -> list[int]:

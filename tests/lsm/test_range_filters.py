@@ -13,7 +13,7 @@ import pytest
 
 import lsm
 import policies
-from lsm import kernels, range_filters
+from lsm import kernels, opening, range_filters
 from lsm.options import TIB
 from lsm.range_filters import KeyRange
 from policies import FilterPolicy, LevelPolicies
@@ -422,6 +422,7 @@ def test_both_kernels_write_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> 
     from filters import hashing
 
     monkeypatch.setattr(hashing, "random64", lambda: 7)
+    monkeypatch.setattr(opening.secrets, "token_bytes", bytes)
     for name, choice in CHOICES.items():
         made = set()
         for kernel in kernels.available():

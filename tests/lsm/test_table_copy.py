@@ -176,6 +176,7 @@ def properties_of(table: Table) -> Properties:
     compression="none",
     before="binary-fuse",
     policy="leveldb in blocks",
+    partition_blocks=0,
     is_bulk=False,
     at_once=1,
 )

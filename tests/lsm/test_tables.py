@@ -148,10 +148,10 @@ def test_a_table_that_left_the_cache_before_its_filter_failed_is_given_back_at_o
     with filled(storage) as db:
         tables, placed = tables_of(db), placed_in(db)[0]
         opened = tables.opened(placed.file)
-        loaded = tables.load_filter(opened)
+        loaded = tables.filters.load(opened)
         tables.drop(placed.number)
         before = storage.mapped()
-        assert tables.probe_failed(opened, loaded, ValueError("odd")).state == "failed"
+        assert tables.filters.probe_failed(opened, loaded, ValueError("odd")).state == "failed"
         assert opened.filter is not loaded
         del opened, loaded
         assert storage.mapped() == before - 1

@@ -208,7 +208,7 @@ cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcom
     cdef FilterDoor whole = table.loaded, loaded
     cdef Tally tally
     if whole is None:
-        whole = (<object>search.tables).load_filter(table)
+        whole = (<object>search.tables).filters.load(table)
     whole.mark[0] = True
     if whole.manner == UNDECIDED:
         decide(whole)
@@ -247,7 +247,7 @@ cdef FilterDoor partition_of(Search *search, Table table, FilterDoor whole):
     if number < parts.c.lasts.count:
         loaded = parts.found(number)
     if loaded is None:
-        loaded = (<object>search.tables).partition(table, whole, <object>search.key)
+        loaded = (<object>search.tables).filters.find_partition(table, whole, <object>search.key)
     loaded.mark[0] = True
     if loaded.manner == UNDECIDED:
         decide(loaded)

@@ -251,7 +251,7 @@ cdef object cursor_of(
         first, end = bounds_of(prefix)
         low = first if low is None else (prefix + <bytes>low[0], low[1])
         high = end if high is None else (prefix + <bytes>high[0], high[1])
-    if low is not None and high is not None and store.tables.asks_ranges:
+    if low is not None and high is not None and store.tables.filters.asks_ranges:
         view = store.tables.narrowed(view, low, high)
     return Cursor(
         new_source(

@@ -114,7 +114,7 @@ class Walk:
         table.used = True
         loaded = table.filter
         if loaded is None:
-            loaded = tables.load_filter(table)
+            loaded = tables.filters.load(table)
         return self.find_beneath(placed, table, loaded)
 
     def find_beneath(self, placed: PlacedTable, table: Table, loaded: LoadedFilter) -> Entry | None:
@@ -123,7 +123,7 @@ class Walk:
         loaded.used = True
         tally = placed.tally or self._tally(placed, loaded)
         if loaded.partitions is not None:
-            loaded = tables.partition(table, loaded, key)
+            loaded = tables.filters.find_partition(table, loaded, key)
             loaded.used = True
         number: int | None = None
         said = None
@@ -136,7 +136,7 @@ class Walk:
             if reader is not None:
                 said = reader.might_contain(self.user_key) is not False  # all else is "maybe"
         except BaseException as error:
-            said, loaded = None, tables.probe_failed(table, loaded, error)
+            said, loaded = None, tables.filters.probe_failed(table, loaded, error)
             tally = self._tally(placed, loaded)
         if said is False:
             if listener is not None:

@@ -176,7 +176,7 @@ def cursor_over(
         unwrap = store.comparator.unwrap
         low = None if low is None else (wrap(low[0]), low[1])
         high = None if high is None else (wrap(high[0]), high[1])
-    elif low is not None and high is not None and store.tables.asks_ranges:
+    elif low is not None and high is not None and store.tables.filters.asks_ranges:
         view = store.tables.narrowed(view, low, high)
     # The view was looked at before the rank: what a compaction drops may be visible to an older
     # one only.
