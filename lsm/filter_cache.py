@@ -143,7 +143,7 @@ class FilterCache:
             return stand_in
         loaded = self._read(opened)
         loaded.owner = _FilterPlace(opened, self)
-        self._admit(opened, loaded)
+        self._admit(opened, loaded, None)
         with self._placing:
             if opened.held and loaded.held is not False and opened.filter is None:
                 opened.filter = loaded
@@ -184,7 +184,7 @@ class FilterCache:
             return stand_in
         loaded = self._read_partition(opened, whole, number)
         loaded.owner = _PartitionPlace(partitions, number)
-        self._admit(opened, loaded)
+        self._admit(opened, loaded, number)
         with self._placing:
             if (
                 opened.filter is whole
@@ -197,13 +197,16 @@ class FilterCache:
             self.cache.forget(loaded)
         return loaded if placed is None else placed
 
-    def _admit(self, opened: Table, loaded: LoadedFilter) -> None:
+    def _admit(self, opened: Table, loaded: LoadedFilter, number: int | None) -> None:
         self.misses += 1
         self.bytes_read += loaded.stored_bytes
         if self._has_ranges and (loaded.ranges is not None or loaded.info.prefixes):
             self.asks_ranges = True
         if loaded.charge and opened.file.number not in self._pinned:
             self.cache.admit(loaded)
+            if loaded.charge > self.cache.limit:  # in memory it takes more than in the file
+                absence = _Absence(loaded.charge, _stand_in(loaded.info.policy))
+                self._absent.setdefault(opened.file.number, {})[number] = absence
 
     def _read(self, opened: Table) -> LoadedFilter:
         if not self.use_filters:
@@ -254,14 +257,14 @@ class FilterCache:
         """What is to be known of a filter that is not in memory, without reading it."""
         if whole is not None and whole.partitions is not None and number is not None:
             policy, size = whole.info.policy, whole.partitions.handle(number).size
-            return _Absence(size, LoadedFilter(FilterInfo("unloaded", policy)))
+            return _Absence(size, _stand_in(policy))
         self._check_open()
         try:
             policy, size = loaded_filter.announced(opened.reader)
         except ValueError:  # the mapping's, if it was closed just now
             self._check_open()
             raise
-        return _Absence(size, LoadedFilter(FilterInfo("unloaded", policy)))
+        return _Absence(size, _stand_in(policy))
 
     def has_room_for(self, opened: Table, number: int | None = None) -> bool:
         """Whether a table's filter, or that of a partition, would push out no other."""
@@ -366,6 +369,11 @@ class FilterCache:
         assert whole.partitions is not None
         found = whole.partitions.cached(number)
         return self._read_partition(opened, whole, number) if found is None else found
+
+
+def _stand_in(policy: str) -> LoadedFilter:
+    """What lookups have of a filter that is not in memory."""
+    return LoadedFilter(FilterInfo("unloaded", policy))
 
 
 def _filters_in(table: Table) -> list[LoadedFilter]:

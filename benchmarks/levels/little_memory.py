@@ -105,7 +105,13 @@ class LittleMemory:
 
     def _opened(self, layout: Layout, **more: Any) -> lsm.DB:
         policy = policies.BlockedPolicy(bits_per_key=BITS)
-        options = {**STILL, "block_size": BLOCK_BYTES, "compression": None, "max_file_size": GIB}
+        options = {
+            **STILL,
+            "block_size": BLOCK_BYTES,
+            "compression": None,
+            "max_file_size": GIB,
+            "lru_cache_size": GIB,
+        }
         return lsm.DB(self.path, filter_policy=policy, **{**options, **layout.options, **more})
 
     def _figures(self, layout: Layout, whole: Figures | None) -> Figures:

@@ -124,6 +124,24 @@ def test_a_filter_is_loaded_when_the_blocks_read_without_it_are_as_much(
         assert cache.bytes_read <= max(usual_blocks(db)) * went_without + cache.cache.limit
 
 
+def test_what_takes_more_in_memory_than_there_is_is_read_once(chosen: ModuleType) -> None:
+    """The index of many partitions is smaller in the file."""
+    place: dict[str, Any] = {"filter_layout": "partitioned", "filter_partition_blocks": 1}
+    storage = made(**place)
+    with opened(storage, **place) as db:
+        db.get(ABSENT[0])
+        [size, *_] = sorted(each.charge for each in filters_of(db) if each.partitions)
+        [stored, *_] = sorted(each.stored_bytes for each in filters_of(db) if each.partitions)
+        assert stored < size - 100
+    with opened(storage, **place, filter_cache_size=size - 50) as db:
+        tables = sum(level.tables for level in db.stats().levels)
+        before = db._store.tables.filters.misses
+        for key in ABSENT[::5]:
+            assert db.get(key) is None
+        assert db._store.tables.filters.misses <= before + tables
+        assert counted(db, "unloaded") > 100
+
+
 def test_small_filters_are_always_worth_it(chosen: ModuleType) -> None:
     """Those that take less than a block does: there is nothing to be spared."""
     options: dict[str, Any] = {"filter_policy": policies.ClassicPolicy(bits_per_key=1)}
