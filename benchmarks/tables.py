@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from benchmarks import choosing, placing
-from benchmarks.levels import live_table
+from benchmarks.levels import little_memory, live_table, ranges
 from benchmarks.levels import table as levels_table
 from benchmarks.record import Record
 from benchmarks.rows import Row
@@ -32,6 +32,7 @@ from policies.parameters import parameter_fields
 ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/lsm.toml"
 RECORD = ROOT / "docs" / "results"
+LITTLE_MEMORY, RANGES = RECORD / "little-memory.json", RECORD / "ranges.json"
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
 KINDS = (
@@ -137,13 +138,13 @@ def measured(lines: Callable[[Sequence[Row]], Iterator[str]], rows: Sequence[Row
     return f"\n\n{found}\n\n"
 
 
-def _published(lines: Callable[[Sequence[Row]], Iterator[str]]) -> str:
-    return measured(lines, _levels())
+def _published(lines: Callable[[Sequence[Row]], Iterator[str]], record: Path) -> str:
+    return measured(lines, _levels(record))
 
 
 @cache
-def _levels() -> Sequence[Row]:
-    return tuple(Record.read(RECORD).of("levels"))
+def _levels(record: Path) -> Sequence[Row]:
+    return tuple(Record.read(record).of("levels"))
 
 
 def numbers() -> str:
@@ -192,8 +193,11 @@ def _marked(page: str, name: str, text: Callable[[], str]) -> Place:
     return Place(page, f"<!-- families: {name} -->", "<!-- end -->", text)
 
 
-def _of_levels(page: str, name: str, lines: Callable[[Sequence[Row]], Iterator[str]]) -> Place:
-    return Place(page, f"<!-- measured: {name} -->", "<!-- end -->", partial(_published, lines))
+def _of_levels(
+    page: str, name: str, lines: Callable[[Sequence[Row]], Iterator[str]], record: Path = RECORD
+) -> Place:
+    text = partial(_published, lines, record)
+    return Place(page, f"<!-- measured: {name} -->", "<!-- end -->", text)
 
 
 PLACES = (
@@ -209,6 +213,8 @@ PLACES = (
     _of_levels("docs/placement.md", "live stores", live_table.documented),
     _of_levels("docs/benchmarks.md", "levels", levels_table.documented),
     _of_levels("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
+    _of_levels("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
+    _of_levels("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)
