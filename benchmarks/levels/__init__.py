@@ -51,7 +51,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
-from benchmarks.levels import little_memory, live_table, ranges, table
+from benchmarks.levels import cold, little_memory, live_table, ranges, table
 from benchmarks.levels import settings as given
 from benchmarks.levels.bench import Bench
 from benchmarks.levels.budget import LIVE, PART, READS
@@ -89,7 +89,8 @@ class LevelsPart(Part):
         """A unit for each configuration of filled levels, and for each shape of a live store."""
         filled = [unit(each, settings) for each in all_configurations(settings)]
         live = [live_unit(each, settings) for each in LIVE_SHAPES]
-        return [*filled, *live, little_unit(settings), ranges_unit(settings)]
+        others = little_unit(settings), ranges_unit(settings), cold_unit(settings)
+        return [*filled, *live, *others]
 
     def bench(self, settings: Settings, directory: Path) -> AbstractContextManager[Bench]:
         """The data, made when it is asked for, and a place for databases."""
@@ -109,6 +110,7 @@ class LevelsPart(Part):
         yield from live_table.lines(rows)
         yield from little_memory.lines(rows)
         yield from ranges.lines(rows)
+        yield from cold.lines(rows)
 
 
 def unit(configuration: Configuration, settings: Settings) -> Unit:
@@ -138,6 +140,16 @@ def ranges_unit(settings: Settings) -> Unit:
     seconds = PER_RANGE_KEY * settings.range_keys + PER_RANGE * settings.ranges
     row = Row(part=PART, group=ranges.GROUP, name="", subject="empty")
     return Unit(row, _of_ranges, seconds)
+
+
+def cold_unit(settings: Settings) -> Unit:
+    """The unit that measures stores that were opened just now."""
+    row = Row(part=PART, group=cold.GROUP, name="", subject="lookups")
+    return Unit(row, _opened_just_now, PER_KEY * settings.keys + settings.repeats)
+
+
+def _opened_just_now(bench: Bench) -> Iterator[Row]:
+    yield from cold.ColdOpen(bench.settings, bench.directory, bench.data).rows()
 
 
 def _with_little_memory(bench: Bench) -> Iterator[Row]:

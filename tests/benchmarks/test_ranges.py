@@ -11,7 +11,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from benchmarks.levels import LevelsPart, little_memory, ranges
+from benchmarks.levels import LevelsPart, cold, little_memory, ranges
+from benchmarks.levels.data import Data
 from benchmarks.levels.settings import Settings
 from benchmarks.rows import AS_EXPECTED, MET, MISSED, UNEXPECTED, Row
 
@@ -79,11 +80,26 @@ def test_ranges_without_keys_are_counted_beside_theory(settings: Settings, tmp_p
     assert "\n".join(ranges.documented(rows)).count("\n") == 1 + len(blocks)
 
 
-def test_both_are_units_of_the_levels(settings: Settings) -> None:
+def test_stores_are_opened_in_every_mode(settings: Settings, tmp_path: Path) -> None:
+    settings = attrs.evolve(settings, keys=3000, absent=500, present=10, repeats=2)
+    rows = list(cold.ColdOpen(settings, tmp_path, Data(settings)).rows())
+    assert list(tmp_path.iterdir()) == []
+    assert {(row.subject, row.name) for row in rows} == {
+        (mode.name, name) for mode in cold.MODES for name in (cold.OPENING, cold.FIRST, cold.SECOND)
+    }
+    assert all(len(row.repeats) == 2 for row in rows)
+    text = "\n".join(cold.lines(rows))
+    assert all(each.name in text for each in cold.MODES)
+    assert "\n".join(cold.documented(rows)).count("\n") == 1 + len(cold.MODES)
+
+
+def test_all_are_units_of_the_levels(settings: Settings) -> None:
     units = LevelsPart().units(settings)
-    assert [each.row.group for each in units][-2:] == [little_memory.GROUP, ranges.GROUP]
+    last = [each.row.group for each in units][-3:]
+    assert last == [little_memory.GROUP, ranges.GROUP, cold.GROUP]
     assert all(each.seconds > 0 for each in units)
 
 
 def test_nothing_is_shown_where_nothing_was_measured() -> None:
-    assert list(little_memory.lines([])) == list(ranges.lines([])) == []
+    for module in (little_memory, ranges, cold):
+        assert list(module.lines([])) == []

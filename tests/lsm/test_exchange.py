@@ -620,13 +620,22 @@ def test_filters_spare_the_reading_of_blocks(
                     db.get(key, verify_checksums=True)
 
 
-@pytest.mark.parametrize("layout", ["table", "partitioned"])
+PLACES: dict[str, dict[str, Any]] = {
+    "table": {},
+    "partitioned": {"filter_layout": "partitioned"},
+    "prefixes": {"filter_prefix": 5},
+    "prefixes alone": {"filter_prefix": 6, "filter_whole_keys": False},
+    "prefixes, partitioned": {"filter_prefix_until": "0", "filter_layout": "partitioned"},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ["blocked", "classic", "binary-fuse", "rocksdb", "leveldb"])
 def test_leveldb_reads_past_filters_that_are_not_its_own(
-    name: str, layout: str, tmp_path: Path
+    name: str, place: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "db"
-    options = {"filter_policy": policies.create(name), "filter_layout": layout}
+    options = {"filter_policy": policies.create(name), **PLACES[place]}
     table = one_table(lsm, path, options, [("put", *pair) for pair in PRESENT.items()])
     assert LEVELDB_FILTER not in table.meta
     assert len(table.meta) == 2
