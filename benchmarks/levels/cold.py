@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class ColdOpen:
                     for key in self._asked:
                         db.get(key)
                     moments.append(time.perf_counter())
-            for name, begin, end in zip(taken, moments, moments[1:], strict=True):
+            for name, (begin, end) in zip(taken, pairwise(moments), strict=True):
                 taken[name].append((end - begin) * 1e6)
         for name, repeats in taken.items():
             at = {} if name == OPENING else {"lookups": len(self._asked)}

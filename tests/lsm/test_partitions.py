@@ -374,16 +374,19 @@ def test_partitions_come_and_go_one_by_one(
             assert cache.bytes == sum(item.charge for item in cache._ring)
             whole = whole_of(db)
             partitions = whole.partitions
-            assert partitions is not None
+            assert partitions is not None or room < 0
             placed = [
                 partition
-                for number in range(len(partitions))
-                if (partition := partitions.cached(number)) is not None
+                for number in range(len(partitions or ()))
+                if partitions and (partition := partitions.cached(number)) is not None
             ]
             assert set(placed) <= set(cache._ring)
             assert set(cache._ring) <= {whole, *placed}
         counters = [each.counters for each in db.stats().filters]
-        assert sum(each.skipped for each in counters) > 3000
+        if room < 0:  # then it is not worth reading
+            assert sum(each.unloaded for each in counters) > 3000
+        else:
+            assert sum(each.skipped for each in counters) > 3000
         assert len(cache) == {-1: 0, 0: 1, 2000: 2}.get(room, len(cache))
         assert cache.evictions > 500 or room <= 0
 
