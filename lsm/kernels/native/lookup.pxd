@@ -5,8 +5,9 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from lsm.kernels.native.filter_door cimport lsm_question
+from lsm.kernels.native.partitions cimport lsm_partition, lsm_partitions
 from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys_seek
-from lsm.kernels.native.table cimport Table
+from lsm.kernels.native.table cimport Table, TableFile
 from lsm.kernels.native.view cimport Levels, View
 
 
@@ -51,6 +52,7 @@ ctypedef struct Search:
 ctypedef struct Asked:
     uint32_t at
     uint32_t block
+    lsm_partition *partition  # that is to be asked, where it is known
     int outcome
 
 
@@ -90,5 +92,13 @@ cdef bint begin(
 ) noexcept
 cdef object find_in_memory(Search *search, View view)
 cdef bint next_table(Search *search, Levels levels, Place *place) noexcept
-cdef int ask(Search *search, Levels levels, uint32_t at) noexcept
+cdef lsm_partition *fetch_partition(Search *search, const lsm_partitions *partitions) noexcept
+
+
+cdef inline lsm_partition *partition_in(Search *search, TableFile file) noexcept:
+    """The partition of a table's filter that may have the key, fetched; NULL if there is none."""
+    return NULL if file.partitions == NULL else fetch_partition(search, file.partitions)
+
+
+cdef int ask(Search *search, Levels levels, uint32_t at, lsm_partition *partition) noexcept
 cdef object find_in_table(Search *search, Levels levels, uint32_t at, int outcome)

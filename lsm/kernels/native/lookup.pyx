@@ -21,7 +21,7 @@ from lsm.kernels.native.filter_door cimport (
 from lsm.kernels.native.key_words cimport lsm_compare_keys, lsm_word
 from lsm.kernels.native.memtable cimport Memtable, lsm_found, lsm_memtable_find
 from lsm.kernels.native.partitions cimport (
-    Partitions, lsm_partition, lsm_partitions_find, lsm_partitions_seek
+    Partitions, lsm_partition, lsm_partitions, lsm_partitions_find, lsm_partitions_seek
 )
 from lsm.kernels.native.sorted_keys cimport lsm_sorted_keys_seek
 from lsm.kernels.native.table cimport Table, TableFile
@@ -29,6 +29,10 @@ from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.version cimport MOST_BYTES, rank_of, version_of
 from lsm.kernels.native.view cimport Bound, Levels, View, lsm_level
 from lsm.kernels.python.lookup import Walk
+
+
+cdef extern from "simd.h" nogil:
+    void lsm_prefetch(const void *memory)
 
 
 cdef object NOWHERE = object()
@@ -114,7 +118,11 @@ cdef object find_in_levels(Search *search, Levels levels):
             return NOWHERE
         for number in range(count):
             asked[number].block = fetch_block(search, <TableFile>levels.files[asked[number].at])
-            asked[number].outcome = ask(search, levels, asked[number].at)
+            asked[number].partition = partition_in(
+                search, <TableFile>levels.files[asked[number].at]
+            )
+        for number in range(count):
+            asked[number].outcome = ask(search, levels, asked[number].at, asked[number].partition)
         for number in range(count):
             if asked[number].outcome == DENIED:
                 (<Tally>levels.tallies[asked[number].at]).skipped += 1
@@ -164,14 +172,27 @@ cdef bint next_table(Search *search, Levels levels, Place *place) noexcept:
         )
 
 
-cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
-    """What a table's filter says, if it has a door for digests that was found before."""
+cdef lsm_partition *fetch_partition(Search *search, const lsm_partitions *partitions) noexcept:
+    """Find the partition that may have the key, if it is here with a door, and fetch its filter."""
+    cdef lsm_partition *found = lsm_partitions_seek(
+        partitions, search.question.key, search.question.length, search.simd
+    )
+    if found != NULL:
+        lsm_prefetch(found.filter)
+    return found
+
+
+cdef int ask(Search *search, Levels levels, uint32_t at, lsm_partition *partition) noexcept:
+    """What a table's filter says, if it has a door for digests that was found before.
+
+    Of one in partitions that is the filter of this one, which was fetched.
+    """
     cdef TableFile file = <TableFile>levels.files[at]
     cdef lsm_question *question = &search.question
     if levels.tallies[at] == NULL or search.listener != NULL:
         return UNASKED
     if file.probe_digest == NULL:
-        return UNASKED if file.partitions == NULL else ask_partition(search, file)
+        return UNASKED if partition == NULL else ask_partition(search, file, partition)
     if (
         not question.has_digest
         or question.kind != file.digest_kind
@@ -183,14 +204,9 @@ cdef int ask(Search *search, Levels levels, uint32_t at) noexcept:
     return MAYBE if file.had_the_last else DENIED
 
 
-cdef int ask_partition(Search *search, TableFile file) noexcept:
-    """What the filter of the partition says that may have the key, if it is here with a door."""
+cdef int ask_partition(Search *search, TableFile file, lsm_partition *partition) noexcept:
+    """What the filter of a partition says."""
     cdef lsm_question *question = &search.question
-    cdef lsm_partition *partition = lsm_partitions_seek(
-        file.partitions, question.key, question.length, search.simd
-    )
-    if partition == NULL:
-        return UNASKED
     if (
         not question.has_digest
         or question.kind != partition.digest_kind

@@ -15,8 +15,9 @@ from lsm.kernels.native.block cimport (
 )
 from lsm.kernels.native.lookup cimport (
     DENIED, MAYBE, NOWHERE, UNASKED, UNKNOWN, Place, Search, ask, begin, block_for,
-    find_in_memory, find_in_table, next_table, start, value_of
+    find_in_memory, find_in_table, next_table, partition_in, start, value_of
 )
+from lsm.kernels.native.partitions cimport lsm_partition
 from lsm.kernels.native.table cimport Table, TableFile
 from lsm.kernels.native.tally cimport Tally
 from lsm.kernels.native.view cimport Levels, View
@@ -38,6 +39,7 @@ ctypedef struct Job:
     Place place
     int outcome
     Py_ssize_t index          # of its value
+    lsm_partition *partition
     const lsm_block *block
     uint64_t *counter         # of what it is if the block has the key
     uint64_t *found           # by the table
@@ -84,6 +86,10 @@ cdef Py_ssize_t come_to_tables(Job *jobs, Py_ssize_t count, Levels levels) noexc
 cdef void ask_filters(Job *jobs, Py_ssize_t count, Levels levels) noexcept:
     cdef Py_ssize_t number
     for number in range(count):
+        jobs[number].partition = partition_in(
+            &jobs[number].search, <TableFile>levels.files[jobs[number].place.at]
+        )
+    for number in range(count):
         jobs[number].outcome = ask_filter(&jobs[number], levels)
 
 
@@ -92,7 +98,7 @@ cdef int ask_filter(Job *job, Levels levels) noexcept:
     cdef TableFile file = <TableFile>levels.files[job.place.at]
     cdef Table table
     cdef Tally tally
-    cdef int outcome = ask(&job.search, levels, job.place.at)
+    cdef int outcome = ask(&job.search, levels, job.place.at, job.partition)
     if outcome == DENIED:
         (<Tally>levels.tallies[job.place.at]).skipped += 1
         file.missed += 1

@@ -18,7 +18,7 @@ from lsm.kernels.native.version cimport MOST_BYTES
 cdef enum:
     OVERHEAD = 300
     # What a partition takes beside its last key and its filter.
-    EACH = 2 * 8 + 8 + 4 + 2 * 8 + 8 + sizeof(lsm_partition)
+    EACH = 2 * 8 + 8 + 4 + 8 + 2 * 8 + 8 + sizeof(lsm_partition)
 
 
 @cython.final

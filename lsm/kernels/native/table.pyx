@@ -25,7 +25,7 @@ cdef uint64_t TRAILER = TRAILER_BYTES
 cdef enum:
     OVERHEAD = 1200
     # What an index entry takes beside its key.
-    INDEX_ENTRY = 2 * 8 + 8 + 4 + 2 * 8 + 8 + 96
+    INDEX_ENTRY = 2 * 8 + 8 + 4 + 8 + 2 * 8 + 8 + 96
 
 
 cdef class TableFile:
