@@ -99,7 +99,6 @@ class Installer:
             try:
                 version = state.manifest.apply(edit, files)
                 state.heat.inherit(before, version)
-                state.tables.pin(version)
                 with state.lock:
                     if state.view is not None:
                         kept = tuple(each for each in state.view.memtables if each is not flushed)
@@ -111,6 +110,7 @@ class Installer:
             for number in self._in_doubt:  # a manifest begun anew names none that was given up
                 self._pending.pop(number, None)
             self._in_doubt.clear()
+            state.tables.pin(version)
             state.heat.save_if_due(version)
 
     def discard_outputs(self, thread: int | None = None) -> None:

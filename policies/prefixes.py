@@ -28,7 +28,7 @@ from policies.errors import CorruptBlockError
 from policies.parameters import PREFIX_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 MAGIC = b"LSMP"
 VERSION = 1
@@ -194,10 +194,12 @@ class PrefixFeed:
         self._prefixes = prefixes
         self._last: bytes | None = None
 
-    def __call__(self, keys: Sequence[bytes]) -> list[bytes]:
-        """These keys and their prefixes, or only these, without those that were given before."""
+    def __call__(self, keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+        """These keys as they are, unless these are left out, and the prefixes that come anew."""
+        if self._prefixes.whole_keys:
+            yield keys
         of, last = self._prefixes.of, self._last
-        found: list[bytes] = list(keys) if self._prefixes.whole_keys else []
+        found: list[bytes] = []
         for key in keys:
             if last is not None and key.startswith(last):  # so it is this one's prefix, too
                 continue
@@ -207,7 +209,7 @@ class PrefixFeed:
             last = prefix
             found.append(prefix)
         self._last = last
-        return found
+        yield found
 
 
 class PrefixReader:

@@ -42,11 +42,11 @@ class FilterPart:
 
     def add_many(self, keys: Sequence[bytes]) -> None:
         """Take the next keys."""
-        given = keys if self._feed is None else self._feed(keys)
-        if self._builder is None:
-            self._waiting.append(given)
-        else:
-            self._builder.add_many(given)
+        for some in (keys,) if self._feed is None else self._feed(keys):
+            if self._builder is None:
+                self._waiting.append(some)
+            else:
+                self._builder.add_many(some)
 
     def finish(self) -> BuildResult:
         """What has become of it; once only."""

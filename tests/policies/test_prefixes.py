@@ -72,13 +72,19 @@ def test_every_key_of_a_range_has_its_prefix(
             assert prefixes.of(key) == shared
 
 
+def fed(prefixes: Prefixes, keys: list[bytes]) -> list[bytes]:
+    """What a filter of these keys gets."""
+    return [each for some in PrefixFeed(prefixes)(keys) for each in some]
+
+
 @examples(500)
 @given(prefixes=ANY, keys=st.lists(KEYS, max_size=30), cuts=st.integers(1, 4))
 def test_a_filter_gets_each_prefix_once(prefixes: Prefixes, keys: list[bytes], cuts: int) -> None:
     keys.sort()
     feed, found = PrefixFeed(prefixes), list[bytes]()
     for at in range(cuts):
-        found += feed(keys[at * len(keys) // cuts : (at + 1) * len(keys) // cuts])
+        for some in feed(keys[at * len(keys) // cuts : (at + 1) * len(keys) // cuts]):
+            found += some
     expected = sorted({prefix for key in keys if (prefix := prefixes.of(key)) is not None})
     assert sorted(found) == sorted(expected + (keys if prefixes.whole_keys else []))
 
@@ -88,9 +94,8 @@ def test_a_filter_gets_each_prefix_once(prefixes: Prefixes, keys: list[bytes], c
 def test_a_reader_denies_no_key_and_no_range_that_holds_one(
     prefixes: Prefixes, keys: list[bytes], asked: list[bytes]
 ) -> None:
-    feed = PrefixFeed(prefixes)
     policy = policies.ClassicPolicy()
-    filter = policy.create_filter(feed(sorted(keys)))
+    filter = policy.create_filter(fed(prefixes, sorted(keys)))
     assert filter is not None
     inner = policy.open(filter)
     reader = PrefixReader(inner, prefixes)
@@ -107,9 +112,7 @@ def test_a_reader_denies_prefixes_that_are_not_there() -> None:
     prefixes = Prefixes(until=b":", whole_keys=False)
     policy = policies.ClassicPolicy(bits_per_key=20)
     keys = [b"user:%d" % number for number in range(50)] + [b"none"]
-    reader = PrefixReader(
-        policy.open(policy.create_filter(PrefixFeed(prefixes)(keys)) or b""), prefixes
-    )
+    reader = PrefixReader(policy.open(policy.create_filter(fed(prefixes, keys)) or b""), prefixes)
     assert not reader.might_contain(b"order:1")
     assert reader.might_contain(b"user:99")  # which it could not know
     assert reader.might_contain(b"other")  # has no prefix, so that nobody asked
