@@ -418,6 +418,7 @@ def test_a_copy_with_another_filter_has_the_same_prefixes(choice: Choice, tmp_pa
         assert list(db.iterator(prefix=b"300:")) == []
 
 
+@pytest.mark.skipif(lsm.KERNEL != "native", reason="what both share is the chosen kernel's")
 def test_both_kernels_write_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     from filters import hashing
 
