@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from benchmarks import choosing, placing
-from benchmarks.levels import little_memory, live_table, ranges
+from benchmarks.levels import cold, little_memory, live_table, ranges
 from benchmarks.levels import table as levels_table
 from benchmarks.record import Record
 from benchmarks.rows import Row
@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/lsm.toml"
 RECORD = ROOT / "docs" / "results"
 LITTLE_MEMORY, RANGES = RECORD / "little-memory.json", RECORD / "ranges.json"
+COLD_OPEN = RECORD / "cold-open.json"
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
 KINDS = (
@@ -215,6 +216,7 @@ PLACES = (
     _of_levels("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
     _of_levels("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
     _of_levels("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
+    _of_levels("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)
