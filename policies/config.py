@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 
 from filters.errors import FilterError
-from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import FamilyPolicy, NoFilterPolicy
 from policies.containment import let_pass
@@ -17,11 +16,11 @@ from policies.contract import FilterPolicy
 from policies.errors import PolicyConfigError, cause, did_you_mean, words
 from policies.layouts import (
     DEFAULT_LAYOUT,
-    DEFAULT_PARTITION_BLOCKS,
     LAYOUT_KEYS,
     LAYOUTS,
-    MOST_PARTITION_BLOCKS,
     PARTITIONED,
+    check_partition_blocks,
+    usual_partition_blocks,
 )
 from policies.parameters import BUDGET_KEYS, PREFIX_KEYS, parameter_names
 from policies.prefixes import Prefixes
@@ -56,7 +55,7 @@ class Choice:
 
     @partition_blocks.default
     def _usual_partition_blocks(self) -> int | None:
-        return DEFAULT_PARTITION_BLOCKS if self.layout == PARTITIONED else None
+        return usual_partition_blocks(self.layout)
 
     def __attrs_post_init__(self) -> None:
         """Refuse what is no policy, and a layout that the policy has no form for."""
@@ -73,13 +72,7 @@ class Choice:
                 f"layout {self.layout!r} is for policies with native windows, and "
                 f"{self.policy.name!r} has none: choose {' or '.join(allowed)}"
             )
-        if self.layout == PARTITIONED:
-            checked_int("partition_blocks", self.partition_blocks, 1, MOST_PARTITION_BLOCKS)
-        elif self.partition_blocks is not None:
-            raise ValueError(
-                f"partition_blocks goes with layout {PARTITIONED!r}, and the layout is "
-                f"{self.layout!r}: leave out one, or change the other"
-            )
+        check_partition_blocks(self.layout, self.partition_blocks)
         if self.prefixes is not None:
             self._check_prefixes()
 

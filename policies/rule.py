@@ -11,7 +11,7 @@ import attrs
 from filters import advice
 from filters.errors import FilterError
 from filters.hashing import checked64
-from filters.sizing_parameters import checked_int, checked_number
+from filters.sizing_parameters import checked_number
 from policies import registry
 from policies.budget import Budget, nanoseconds, time_text
 from policies.builtin import BUILTIN, BlockedPolicy, NoFilterPolicy, SeededPolicy
@@ -28,10 +28,10 @@ from policies.cost_models import (
 from policies.errors import PluginError, cause
 from policies.layouts import (
     DEFAULT_LAYOUT,
-    DEFAULT_PARTITION_BLOCKS,
     LAYOUT_KEYS,
-    MOST_PARTITION_BLOCKS,
     PARTITIONED,
+    check_partition_blocks,
+    usual_partition_blocks,
 )
 from policies.parameters import BUDGET_KEYS, PREFIX_KEYS, parameter_names
 from policies.sections import Section
@@ -84,7 +84,7 @@ class BudgetRule:
 
     @partition_blocks.default
     def _usual_partition_blocks(self) -> int | None:
-        return DEFAULT_PARTITION_BLOCKS if self.layout == PARTITIONED else None
+        return usual_partition_blocks(self.layout)
 
     def __attrs_post_init__(self) -> None:
         """Check all of it, and round what would not be written down exactly."""
@@ -113,13 +113,7 @@ class BudgetRule:
                 f"layout is {self.layout!r}, and filters that follow a budget are one for each "
                 f"table or partition: choose {DEFAULT_LAYOUT} or {PARTITIONED}, or leave it out"
             )
-        if self.layout == PARTITIONED:
-            checked_int("partition_blocks", self.partition_blocks, 1, MOST_PARTITION_BLOCKS)
-        elif self.partition_blocks is not None:
-            raise ValueError(
-                f"partition_blocks goes with layout {PARTITIONED!r}, and the layout is "
-                f"{self.layout!r}: leave out one, or change the other"
-            )
+        check_partition_blocks(self.layout, self.partition_blocks)
 
     @classmethod
     def of(cls, entries: Mapping[str, object], prefix: str = "") -> Self:
