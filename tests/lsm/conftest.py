@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from lsm import state
+import lsm
+from lsm import kernels, state
 from tests.lsm.history import configured
 
 
@@ -16,6 +18,16 @@ from tests.lsm.history import configured
 def config(tmp_path: Path) -> Path:
     """A configuration under which a few dozen batches are flushed and compacted some times."""
     return configured(tmp_path)
+
+
+@pytest.fixture(params=kernels.available())
+def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Each kernel; what all share is the chosen one's, and only the compiled one's serves both."""
+    if request.param == "native" and lsm.KERNEL != "native":
+        pytest.skip(f"the native kernel is not the chosen one: {lsm.KERNEL_REASON}")
+    kernel = kernels.load(request.param)
+    monkeypatch.setattr(kernels, "_chosen", kernel)
+    return kernel
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import lsm
 import lsm.bulk
 import lsm.options
 import policies
-from lsm import kernels, warming
+from lsm import warming
 from lsm.loaded_filter import LoadedFilter
 from lsm.options import TIB
 from tests.lsm.crew import until
@@ -32,16 +32,6 @@ STILL: dict[str, Any] = {
 }
 KEYS = [b"key%05d" % (2 * number) for number in range(900)]
 ABSENT = [b"key%05d" % (2 * number + 1) for number in range(899)]
-
-
-@pytest.fixture(params=kernels.available())
-def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Each kernel; what all share is the chosen one's, and only the compiled one's serves both."""
-    if request.param == "native" and lsm.KERNEL != "native":
-        pytest.skip(f"the native kernel is not the chosen one: {lsm.KERNEL_REASON}")
-    kernel = kernels.load(request.param)
-    monkeypatch.setattr(kernels, "_chosen", kernel)
-    return kernel
 
 
 def opened(storage: Any, **options: Any) -> lsm.DB:

@@ -283,16 +283,6 @@ def resident(db: lsm.DB) -> list[int]:
     return [number for number in range(len(partitions)) if partitions.cached(number) is not None]
 
 
-@pytest.fixture(params=kernels.available())
-def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Each kernel; what all share is the chosen one's, and only the compiled one's serves both."""
-    if request.param == "native" and lsm.KERNEL != "native":
-        pytest.skip(f"the native kernel is not the chosen one: {lsm.KERNEL_REASON}")
-    kernel = kernels.load(request.param)
-    monkeypatch.setattr(kernels, "_chosen", kernel)
-    return kernel
-
-
 @pytest.mark.parametrize("partition_blocks", SIZES)
 @pytest.mark.parametrize("policy", FILTERED, ids=lambda policy: policy.name)
 def test_versions_on_both_sides_of_a_border_are_found(

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import attrs
 import pytest
 
 import lsm
@@ -60,16 +59,6 @@ CHOICES: dict[str, Choice] = {
 def registered() -> Iterator[None]:
     with odd_policies.registered():
         yield
-
-
-@pytest.fixture(params=kernels.available())
-def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Each kernel; what all share is the chosen one's, and only the compiled one's serves both."""
-    if request.param == "native" and lsm.KERNEL != "native":
-        pytest.skip(f"the native kernel is not the chosen one: {lsm.KERNEL_REASON}")
-    kernel = kernels.load(request.param)
-    monkeypatch.setattr(kernels, "_chosen", kernel)
-    return kernel
 
 
 def opened(storage: Any, choice: Choice, **options: Any) -> lsm.DB:
@@ -477,4 +466,3 @@ def test_mistakes_in_keywords_are_told(given: dict[str, Any], words: str, tmp_pa
 def test_a_range_is_half_open() -> None:
     assert KeyRange.between((b"a", True), (b"b", False)) == KeyRange(b"a", b"b")
     assert KeyRange.between((b"a", False), (b"b", True)) == KeyRange(b"a\0", b"b\0")
-    assert attrs.astuple(KeyRange(b"a", b"b")) == (b"a", b"b")

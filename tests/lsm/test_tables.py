@@ -204,7 +204,7 @@ def test_whoever_reads_a_table_can_read_it_to_its_end() -> None:
         db.compact_range()
         db.wait_until_idle()
         tables = tables_of(db)
-        for opened in tables._all():
+        for opened in tables.all_open():
             tables.drop(opened.file.number)
         assert len(tables.open_tables) == 0
         assert 1 <= storage.mapped() <= 2
@@ -277,7 +277,7 @@ def test_closing_gives_back_the_systems_own_mappings(tmp_path: Path) -> None:
         iterator = db.iterator()
         next(iterator)
         assert db.get(KEYS[3]) == CONTENTS[KEYS[3]]
-        opened = tables_of(db)._all()
+        opened = tables_of(db).all_open()
         tables_of(db).close()
         assert opened
         assert all(each.reader.mapped.data.closed for each in opened)  # type: ignore[union-attr]
@@ -327,7 +327,7 @@ CACHES = pytest.mark.parametrize("room", ROOM)
 def emptied(db: lsm.DB) -> None:
     """Have nothing open, so that the next read is a cold one, and have something go for it."""
     tables = tables_of(db)
-    for opened in tables._all():
+    for opened in tables.all_open():
         tables.drop(opened.file.number)
     for key in KEYS[::-30]:
         db.get(key)
@@ -394,7 +394,7 @@ def test_tables_may_be_dropped_at_any_point_of_a_read(
         tables = tables_of(db)
 
         def drop() -> None:
-            for opened in tables._all():
+            for opened in tables.all_open():
                 tables.drop(opened.file.number)
 
         emptied(db)
@@ -419,7 +419,7 @@ def test_all_may_be_closed_at_any_point_of_a_read(
         store, wanted = db._store, read(db)
 
         def anew() -> TableCache:
-            for opened in store.tables._all():
+            for opened in store.tables.all_open():
                 store.tables.drop(opened.file.number)
             store.tables = TableCache(storage, "db", store.options, store.comparator)
             return store.tables
@@ -576,7 +576,7 @@ def test_threads_that_let_go_of_the_same_tables_do_not_meet(rng: random.Random) 
 
             def drop() -> None:
                 for _ in range(by_effort(300, 1000, 100_000)):
-                    for opened in tables._all():
+                    for opened in tables.all_open():
                         tables.drop(opened.file.number)
 
             with Crew() as crew:
