@@ -21,8 +21,8 @@ from benchmarks.filled_levels import STILL, fill
 from benchmarks.levels.budget import PART
 from benchmarks.levels.data import BLOCK_BYTES, Data
 from benchmarks.levels.settings import Settings
+from benchmarks.levels.shown import Shown
 from benchmarks.rows import Row, number
-from benchmarks.text import aligned, markdown
 from lsm.options import MIB
 
 GROUP = "Cold open"
@@ -99,25 +99,6 @@ class ColdOpen:
         return lsm.DB(self.path, filter_policy=policy, **{**usual, **options, **more})
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """All of it for a terminal."""
-    found = of_group(rows)
-    if found:
-        yield ""
-        yield "A store that was opened just now: microseconds"
-        yield from aligned(_table(found))
-
-
-def documented(rows: Sequence[Row]) -> Iterator[str]:
-    """The same for documents."""
-    yield from markdown(_table(of_group(rows)))
-
-
-def of_group(rows: Sequence[Row]) -> list[Row]:
-    """The rows of this group that have a number."""
-    return [row for row in rows if (row.part, row.group) == (PART, GROUP) and row.value is not None]
-
-
 def _table(rows: Sequence[Row]) -> list[list[str]]:
     cells = {(row.subject, row.name): number(row.value) for row in rows}
     names = (OPENING, FIRST, SECOND)
@@ -125,3 +106,7 @@ def _table(rows: Sequence[Row]) -> list[list[str]]:
     for subject in dict.fromkeys(row.subject for row in rows):
         table.append([subject, *(cells.get((subject, name), "-") for name in names)])
     return table
+
+
+SHOWN = Shown(GROUP, "A store that was opened just now: microseconds", _table)
+lines, documented = SHOWN.lines, SHOWN.documented

@@ -23,8 +23,8 @@ from benchmarks.levels.budget import PART
 from benchmarks.levels.data import BLOCK_BYTES, COPIES, KEY_BYTES
 from benchmarks.levels.lookups import ZIPF, all_lookups
 from benchmarks.levels.settings import ENOUGH_LOOKUPS, Settings
+from benchmarks.levels.shown import Shown
 from benchmarks.rows import Row, Target, judged, number
-from benchmarks.text import aligned, markdown
 from benchmarks.timing import interleaved, loop
 from lsm.options import GIB
 
@@ -177,25 +177,6 @@ class LittleMemory:
             yield attrs.evolve(row, unit="bytes", value=filters + blocks)
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """All of it for a terminal."""
-    found = of_group(rows)
-    if found:
-        yield ""
-        yield "Less memory than filters take: absent keys by Zipf's law, bytes read per lookup"
-        yield from aligned(_table(found))
-
-
-def documented(rows: Sequence[Row]) -> Iterator[str]:
-    """The same for documents."""
-    yield from markdown(_table(of_group(rows)))
-
-
-def of_group(rows: Sequence[Row]) -> list[Row]:
-    """The rows of this group that have a number."""
-    return [row for row in rows if (row.part, row.group) == (PART, GROUP) and row.value is not None]
-
-
 def _table(rows: Sequence[Row]) -> list[list[str]]:
     cells = {(row.subject, row.name, row.at.get("share")): number(row.value) for row in rows}
     heads = ["", "in memory", "us", "first, us", "read in vain"]
@@ -227,3 +208,9 @@ def _row(layout: Layout, name: str, share: float | None = None) -> Row:
 
 def _blocks_read(db: lsm.DB) -> int:
     return sum(each.counters.blocks_read for each in db.stats().filters)
+
+
+SHOWN = Shown(
+    GROUP, "Less memory than filters take: absent keys by Zipf's law, bytes read per lookup", _table
+)
+lines, documented = SHOWN.lines, SHOWN.documented

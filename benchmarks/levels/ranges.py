@@ -24,9 +24,9 @@ from benchmarks.filled_levels import STILL, Pair, dealt, fill
 from benchmarks.levels.budget import PART
 from benchmarks.levels.data import BLOCK_BYTES
 from benchmarks.levels.settings import USUAL, Settings
+from benchmarks.levels.shown import Shown
 from benchmarks.rows import AS_EXPECTED, UNEXPECTED, Row, Target, judged, number
 from benchmarks.statistics import MARKED
-from benchmarks.text import aligned, markdown
 from benchmarks.timing import interleaved, loop
 from filters.grafite import RECORD as GRAFITE
 from lsm.options import GIB
@@ -257,25 +257,6 @@ def _beside(row: Row, without: Row) -> Row:
     return attrs.evolve(row, verdict=verdict) if verdict == UNEXPECTED else row
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """All of it for a terminal."""
-    found = of_group(rows)
-    if found:
-        yield ""
-        yield "Ranges in which there is nothing: blocks read of five levels, and microseconds"
-        yield from aligned(_table(found))
-
-
-def documented(rows: Sequence[Row]) -> Iterator[str]:
-    """The same for documents."""
-    yield from markdown(_table(of_group(rows)))
-
-
-def of_group(rows: Sequence[Row]) -> list[Row]:
-    """The rows of this group that have a number."""
-    return [row for row in rows if (row.part, row.group) == (PART, GROUP) and row.value is not None]
-
-
 def _table(rows: Sequence[Row]) -> list[list[str]]:
     heads = [
         "ranges",
@@ -312,3 +293,9 @@ def _place(row: Row) -> str:
 
 def _row(filters: Filters, name: str, **at: Any) -> Row:
     return Row(part=PART, group=GROUP, name=name, subject=filters.name, at=at)
+
+
+SHOWN = Shown(
+    GROUP, "Ranges in which there is nothing: blocks read of five levels, and microseconds", _table
+)
+lines, documented = SHOWN.lines, SHOWN.documented
