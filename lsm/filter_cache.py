@@ -15,7 +15,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -372,7 +372,7 @@ class FilterCache:
         return self._read_partition(opened, whole, number) if found is None else found
 
 
-@cache
+@lru_cache(maxsize=64)  # whatever names there are in files
 def _stand_in(policy: str) -> LoadedFilter:
     """What lookups have of a filter that is not in memory."""
     return LoadedFilter(FilterInfo("unloaded", policy))

@@ -285,8 +285,8 @@ def _open_block(contents: bytes, is_checked: bool, is_framed: bool) -> LoadedFil
     described, reader = read_block(block, is_checked=is_checked)
     info = _described(described, len(contents), prefixes)
     if prefixes is None:
-        has_ranges = callable(getattr(reader, "may_contain_range", None))
-        return LoadedFilter(info, reader, ranges=reader if has_ranges else None)  # type: ignore[arg-type]
+        ranges: Any = reader if callable(getattr(reader, "may_contain_range", None)) else None
+        return LoadedFilter(info, reader, ranges=ranges)
     by_prefix = PrefixReader(reader, prefixes)
     return LoadedFilter(info, reader if prefixes.whole_keys else by_prefix, ranges=by_prefix)
 

@@ -141,7 +141,7 @@ class TableCache:
             return
         tables = [table for level in self._pinned_levels for table in version.levels[level]]
         numbers = {table.file.number for table in tables}
-        going = [opened for opened in self._all() if self._is_pinned(opened)]
+        going = [opened for opened in self.all_open() if self._is_pinned(opened)]
         self.filters.pin(numbers, going)
         for opened in going:
             if opened.file.number not in numbers and opened.held:
@@ -153,7 +153,7 @@ class TableCache:
 
     def drop(self, number: int) -> None:
         """Drop the table of a file that was removed; it closes with its last reader."""
-        for opened in self._all():
+        for opened in self.all_open():
             if opened.file.number == number:
                 self._forget(opened)
         self.filters.drop(number)
@@ -176,7 +176,7 @@ class TableCache:
         After an interruption it can be called again, and does the rest.
         """
         self._closed = reason
-        for opened in self._all():
+        for opened in self.all_open():
             self._close_table(opened)
         for cache in self.caches():
             cache.clear()
@@ -186,10 +186,6 @@ class TableCache:
         return self.open_tables, self.blocks, self.filters.cache
 
     def all_open(self) -> list[Table]:
-        """The tables that may have something in memory."""
-        return self._all()
-
-    def _all(self) -> list[Table]:
         """The tables that are in the cache, and those that somebody reads."""
         tables = (reference() for reference in tuple(self._alive))
         return [opened for opened in tables if opened is not None]

@@ -15,7 +15,7 @@ In a table a frame around the filter's block says which prefixes it has, little-
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 from xxhash import xxh3_64_intdigest
@@ -219,8 +219,6 @@ class PrefixReader:
     """
 
     __slots__ = ("prefixes", "reader")
-
-    is_told_by_prefixes: ClassVar[bool] = True
 
     def __init__(self, reader: FilterReader, prefixes: Prefixes):
         self.reader = reader
