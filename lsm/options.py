@@ -182,7 +182,7 @@ def _check_levels(_options: object, field: attrs.Attribute[Any], spec: Any) -> N
     try:
         levels_of(spec, LEVELS)
     except ValueError as error:
-        raise ValueError(f'{field.name}: {error}, and no level "{NO_LEVELS}"') from None
+        raise ValueError(f'{field.name}: {error}; "{NO_LEVELS}" is for no level') from None
 
 
 def _check_filters(_options: object, _field: object, filters: Any) -> None:
