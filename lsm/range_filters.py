@@ -21,13 +21,12 @@ from policies.prefixes import PrefixReader
 
 if TYPE_CHECKING:
     from lsm.kernels.python import Table
-    from lsm.kernels.python.partitions import Partitions
     from lsm.loaded_filter import LoadedFilter
     from lsm.tables import TableCache
     from lsm.version import PlacedTable, Version
     from policies import FilterPolicy, LevelPolicies
 
-# A range with more tables of a level, or partitions of a table, is taken to have keys there.
+# A range with more tables of a level is taken to have keys there.
 _MOST_ASKED = 4
 
 _low_of = attrgetter("low")
@@ -114,7 +113,7 @@ def _may_have(tables: TableCache, placed: PlacedTable, asked: KeyRange) -> bool:
         opened = tables.opened(placed.file)
         loaded = opened.filter or tables.filters.load(opened)
         loaded.used = True
-        answer = _answer(tables, placed, opened, loaded, asked)
+        answer = _answer(tables, opened, loaded, asked)
     except (IOError, CorruptionError):  # the walk comes to it, and tells
         return True
     tally = tables.range_tally(placed.level, loaded.info.policy)
@@ -128,30 +127,17 @@ def _may_have(tables: TableCache, placed: PlacedTable, asked: KeyRange) -> bool:
 
 
 def _answer(
-    tables: TableCache, placed: PlacedTable, opened: Table, loaded: LoadedFilter, asked: KeyRange
+    tables: TableCache, opened: Table, loaded: LoadedFilter, asked: KeyRange
 ) -> bool | None:
-    """What a filter says; None where it cannot tell."""
-    if loaded.partitions is None:
-        return _answer_of(tables, opened, loaded, asked)
-    answers = []
-    for number in _partitions_of(loaded.partitions, placed, asked):
-        partition = loaded.partitions.cached(number)
-        if partition is None:
-            partition = tables.filters.load_partition(opened, loaded, number)
-        partition.used = True
-        answers.append(_answer_of(tables, opened, partition, asked))
-        if answers[-1] is not False:
-            break
-    return answers[-1] if answers else None
+    """What a filter says; None where it cannot tell.
 
-
-def _partitions_of(partitions: Partitions, placed: PlacedTable, asked: KeyRange) -> range:
-    """The partitions that have keys of a range if the table has any; none where nobody can tell."""
-    count = len(partitions)
-    if partitions.find(placed.high) == count:  # some keys are behind them all
-        return range(0)
-    first, last = partitions.find(asked.low), min(partitions.find(asked.high), count - 1)
-    return range(first, last + 1) if last - first < _MOST_ASKED else range(0)
+    Of one in partitions that is the first that may have any of the keys: it has them all, or ends
+    in one of them, which it does not deny.
+    """
+    if loaded.partitions is not None:
+        loaded = tables.filters.find_partition(opened, loaded, asked.low)
+        loaded.used = True
+    return _answer_of(tables, opened, loaded, asked)
 
 
 def _answer_of(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lsm
 import policies
+from filters.families import FAMILIES
 from lsm import kernels, loaded_filter
 from lsm.comparator import BYTEWISE, Comparator
 from lsm.disk.filter_blocks import FilterPlan
@@ -29,6 +30,7 @@ from lsm.storage import Mapped
 from lsm.tables import TableCache
 from policies import FilterPolicy
 from policies.builtin import BUILTIN
+from policies.cost_models import FamilyModel, PartitionedModel
 from tests.effort import by_effort, examples
 from tests.lsm import independent_table as independent
 from tests.lsm import odd_policies
@@ -231,6 +233,19 @@ def test_it_lets_through_as_many_as_one_filter_of_the_same_bits(bits: int, polic
     # Both are drawn from the same rate: they differ by no more than chance makes them.
     assert abs(passed - expected) < 4 * (passed + expected) ** 0.5 + 0.02 * expected
     assert 0 < passed < 0.03 * len(absent)
+
+
+@pytest.mark.parametrize("partition_blocks", [1, 4, 32])
+def test_a_budget_is_told_what_partitions_take(partition_blocks: int) -> None:
+    """Their blocks, and their places in the index, which few keys feel most."""
+    keys = [b"a key of usual length %06d" % number for number in range(6000)]
+    policy = policies.BlockedPolicy(fpr=0.01)
+    table, written = write(entries_of(keys), policy, partition_blocks, block_size=1024)
+    each = len(keys) / len(partitions_in(table))
+    model = PartitionedModel(FamilyModel(FAMILIES["blocked"]), round(each))
+    option = model.option(len(keys), 0.01)
+    assert option is not None
+    assert 8 * written.filter_bytes / len(keys) == pytest.approx(option.bits_per_key, rel=0.05)
 
 
 # ---- lookups ----

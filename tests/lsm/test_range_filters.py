@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 
 import lsm
 import policies
 from lsm import kernels, opening, range_filters
+from lsm.disk.partitioned_filters import PartitionIndex
 from lsm.options import TIB
 from lsm.range_filters import KeyRange
 from policies import FilterPolicy, LevelPolicies
@@ -373,6 +375,30 @@ def test_who_reads_some_tables_keeps_the_files_of_all(chosen: ModuleType) -> Non
         del narrow, iterator
         db.compact_range(force=True)
         assert not live & db._store.manifest.live_files()
+
+
+@pytest.mark.parametrize("name", ["grafite, partitioned", "two bytes, partitioned"])
+def test_behind_the_last_partition_nobody_can_tell(name: str, chosen: ModuleType) -> None:
+    """No table of ours has keys there; one whose index was cut short has."""
+    choice, decode = CHOICES[name], PartitionIndex.decode
+
+    def cut(contents: bytes, file_size: int) -> PartitionIndex:
+        whole = decode(contents, file_size)
+        return PartitionIndex(whole.lasts[:1], whole.handles[:1], whole.size)
+
+    storage = tree(choice)
+    with (
+        mock.patch.object(PartitionIndex, "decode", cut),
+        opened(storage, choice) as db,
+    ):
+        for head in range(20):
+            assert len(list(db.iterator(prefix=b"%02d:" % head))) == (0 if head % 2 else 10)
+            numbers = range(40) if head % 2 == 0 else range(0)
+            for number in range(40):
+                key = b"%02d:%02d" % (head, number)
+                found = list(db.iterator(start=key, stop=key, include_stop=True))
+                assert len(found) == (number in numbers and number % 4 == 0)
+        assert sum(each.untold for each in db.stats().ranges) > 20
 
 
 def test_wide_ranges_are_not_asked_for(chosen: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
