@@ -79,8 +79,8 @@ def _of(options: Sequence[Option], read_us: float, bits: float | None = None) ->
 
 
 def _uniform(bits: int) -> list[Option]:
-    with advice.given():  # larger ones are there to be seen
-        policy = policies.create("blocked", bits_per_key=bits)
+    # Larger ones are there to be seen.
+    policy = advice.silently(policies.create, "blocked", bits_per_key=bits)
     return [option for n in KEYS if (option := option_of(policy, n))]
 
 

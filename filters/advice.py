@@ -1,12 +1,19 @@
-"""Warnings about sizes that are allowed and unwise, once, to whoever chose them."""
+"""Warnings about sizes that are allowed and unwise, once, to whoever chose them.
+
+Who is told is a matter of the context, and what changes it runs in a copy: a context manager that
+an interruption keeps from being left would have nobody in the thread told any more.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _OUR_PACKAGES = ("filters", "policies", "lsm")
 _is_given: ContextVar[bool] = ContextVar("_is_given", default=False)
@@ -22,25 +29,21 @@ def is_wanted() -> bool:
     return not _is_given.get()
 
 
-@contextmanager
-def given() -> Iterator[None]:
-    """Builds filters of a size whose chooser was warned before, and is not warned again."""
-    before = _is_given.set(True)
-    try:
-        yield
-    finally:
-        _is_given.reset(before)
+def silently(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Calls what makes filters of a size whose chooser was warned before, and warns nobody."""
+    return copy_context().run(_with, True, function, *args, **kwargs)
 
 
-@contextmanager
-def followed() -> Iterator[None]:
-    """Has an UnwiseSizeError raised in place of each warning, in this thread alone."""
-    before, given_before = _is_followed.set(True), _is_given.set(False)
-    try:
-        yield
-    finally:
-        _is_followed.reset(before)
-        _is_given.reset(given_before)
+def strictly(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Calls a function that raises an UnwiseSizeError in place of each warning."""
+    return copy_context().run(_with, False, function, *args, **kwargs)
+
+
+def _with(given: bool, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    _is_given.set(given)
+    if not given:
+        _is_followed.set(True)
+    return function(*args, **kwargs)
 
 
 def warn(message: Callable[[], str]) -> None:

@@ -87,9 +87,9 @@ class FamilyPolicy(FilterPolicy):
 
     def build(self, keys: Sequence[bytes] | Digests) -> Filter | None:
         """The filter of these keys, or of their digests."""
-        with advice.given():  # when the policy was made
-            built: Filter = self.filter_class.build(keys, **self._build_arguments())
-        return built
+        # Whoever chose the size was warned when the policy was made.
+        build: Callable[..., Filter] = self.filter_class.build
+        return advice.silently(build, keys, **self._build_arguments())
 
     def _build_arguments(self) -> dict[str, Any]:
         """What ``build`` of the filter class is given beside keys."""

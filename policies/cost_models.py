@@ -77,8 +77,7 @@ class FamilyModel:
         family = self.family
         params: dict[str, Any] = {family.rate_parameter: fpr}
         try:
-            with advice.followed():
-                geometry = family.sized(num_keys, **params)
+            geometry = advice.strictly(family.sized, num_keys, **params)
         except ValueError:
             return None
         expected = family.predicted_fpr(num_keys, geometry)
@@ -97,8 +96,9 @@ def option_of(policy: FilterPolicy, num_keys: int) -> Option | None:
     family, params = policy.family, policy.params()
     names = {*family.parameters.ranges, "num_probes"}
     try:
-        with advice.given():  # when the policy was made
-            size = family.sized(num_keys, **{k: v for k, v in params.items() if k in names})
+        size = advice.silently(  # whoever chose it was warned when the policy was made
+            family.sized, num_keys, **{k: v for k, v in params.items() if k in names}
+        )
     except ValueError:  # such as more keys than it takes
         return None
     expected = family.predicted_fpr(num_keys, size)

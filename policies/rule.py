@@ -208,8 +208,7 @@ class BudgetRule:
             return NoFilterPolicy()
         cls = registry.lookup(option.policy)
         try:
-            with advice.given():  # nobody has chosen this size
-                policy = cls(**option.params)
+            policy = advice.silently(cls, **option.params)  # nobody has chosen this size
             return policy if self.seed is None else policy.with_seed(self.seed)
         except BaseException as error:
             let_pass(error)

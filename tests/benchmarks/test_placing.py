@@ -28,8 +28,7 @@ def times(points: Sequence[Spent]) -> list[float]:
 
 def is_warned_of(bits: float) -> bool:
     try:
-        with advice.followed():
-            sizing.bits_per_key("blocked", bits_per_key=bits)
+        advice.strictly(sizing.bits_per_key, "blocked", bits_per_key=bits)
     except ValueError:
         return True
     return False

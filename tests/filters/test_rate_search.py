@@ -159,17 +159,17 @@ def test_a_lines_rate_is_the_sum_to_the_last_bit(rng: random.Random) -> None:
 
 
 def test_advice_is_followed_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
-    with advice.followed():
-        with pytest.raises(advice.UnwiseSizeError):
-            blocked.check(bits_per_key=20)
-        assert blocked.check(bits_per_key=10) == SizingParameter("bits_per_key", 10)
-        with advice.given():
-            blocked.check(bits_per_key=20)
+    with pytest.raises(advice.UnwiseSizeError):
+        advice.strictly(blocked.check, bits_per_key=20)
+    wise = advice.strictly(blocked.check, bits_per_key=10)
+    assert wise == SizingParameter("bits_per_key", 10)
+    advice.silently(blocked.check, bits_per_key=20)
+    advice.strictly(advice.silently, blocked.check, bits_per_key=20)
     assert not recwarn.list
     with pytest.warns(UserWarning, match="above 16"):
         blocked.check(bits_per_key=20)
 
 
 def test_advice_is_followed_also_by_who_was_given_it() -> None:
-    with advice.given(), advice.followed(), pytest.raises(advice.UnwiseSizeError):
-        blocked.check(fpr=1e-6)
+    with pytest.raises(advice.UnwiseSizeError):
+        advice.silently(advice.strictly, blocked.check, fpr=1e-6)

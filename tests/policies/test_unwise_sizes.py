@@ -12,6 +12,7 @@ import lsm
 import policies
 from filters import blocked
 from policies import BuildContext, VerifiedBuilder
+from tests.lsm.interrupting import INSTRUCTIONS, SIGNALS, Kind, interrupted_at, points
 
 KEYS = [b"key%d" % number for number in range(100)]
 CONFIGURATION = """
@@ -63,6 +64,19 @@ def test_nobody_is_told_again_when_filters_are_built_and_read(
         assert builder.finish().reason == ""
     with pytest.raises(UserWarning, match="above 16"):  # who chooses anew is
         policies.BlockedPolicy(bits_per_key=24)
+
+
+@pytest.mark.parametrize("kind", [SIGNALS, INSTRUCTIONS])
+def test_who_chooses_is_told_also_after_any_interruption(
+    unwise: policies.BlockedPolicy, kind: Kind
+) -> None:
+    def build() -> object:
+        return unwise.create_filter(KEYS[:3])
+
+    for number in range(points(build, kind)):
+        where = interrupted_at(number, build, kind=kind).where
+        with pytest.raises(UserWarning, match="above 16"):
+            policies.BlockedPolicy(bits_per_key=24 if where else 25)
 
 
 def test_an_engine_writes_filters_of_such_a_size_also_where_warnings_are_errors(
