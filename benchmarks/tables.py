@@ -157,7 +157,7 @@ def numbers() -> str:
 def asked_by(kind: str) -> str:
     """The families that are asked with digests of a kind."""
     return ", ".join(
-        f"`{family.name}`" for family in FAMILIES.values() if _digest_kind(family) == kind
+        f"`{family.name}`" for family in every().values() if _digest_kind(family) == kind
     )
 
 
@@ -371,7 +371,7 @@ def _payload(family: Family) -> str:
 
 def _digest_kind(family: Family) -> str:
     cls: Any = family.filter_class("python")
-    kind: str = cls.digests().kind
+    kind: str = cls.digests().kind if family.name in FAMILIES else digest_kinds.KEY_NUMBERS
     return kind
 
 

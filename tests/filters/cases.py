@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from filters import kernels
-from filters.families import FAMILIES, every
+from filters.families import FAMILIES, KEY_FAMILIES, every
 from filters.family import Family
 
 
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def record(self) -> Family:
-        return FAMILIES[self.family]
+        return every()[self.family]
 
     @property
     def class_name(self) -> str:
@@ -56,6 +56,12 @@ class Case:
 DEFAULTS = [Case(name, {}) for name in FAMILIES]
 CASES = [
     Case(name, dict(size)) for name, family in FAMILIES.items() for size in ({}, *family.examples)
+]
+# Those that have to see keys themselves.
+KEY_CASES = [
+    Case(name, dict(size))
+    for name, family in KEY_FAMILIES.items()
+    for size in ({}, *family.examples)
 ]
 SALTED = [case for case in CASES if case.salted]
 SALTED_DEFAULTS = [case for case in DEFAULTS if case.salted]

@@ -30,8 +30,13 @@ cdef enum:
 cdef class Filter:
     cdef object __weakref__
     cdef lsm_probe_v1 door
-    cdef const lsm_probing *probing
     cdef Payload payload
+
+    cdef int check_missed(self, Py_ssize_t count, Py_ssize_t missed) except -1
+
+
+cdef class DigestFilter(Filter):
+    cdef const lsm_probing *probing
     cdef Payload pointed_at   # by the family's struct, which follows the payload a moment later
     cdef bint is_salted
     cdef uint64_t salt
@@ -51,7 +56,7 @@ cdef class Filter:
     ) noexcept nogil
 
 
-cdef class SeededFilter(Filter):
+cdef class SeededFilter(DigestFilter):
     cdef uint64_t _num_keys
 
     cdef int own(self) except -1

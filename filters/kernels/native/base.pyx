@@ -1,7 +1,8 @@
 """The shape all families share, and what the salted ones have in common.
 
-A family brings its bytes, one plain struct that says how they are laid out, and the functions of
-an ``lsm_probing`` over that struct. Every form of a question is answered here with these.
+A family brings its bytes, one plain struct that says how they are laid out, and the functions that
+ask that struct: those of its door, or of an ``lsm_probing`` where a digest is all they have to know
+of a key. Every form of a question is answered here with these.
 """
 
 cimport cython
@@ -20,7 +21,7 @@ from filters.errors import FilterError
 from filters.hashing import key_bytes
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport (
-    LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, lsm_mix, words_of
+    LSM_DIGEST_NONE, LSM_DIGEST_XXH3_64, MOST_WORDS, lsm_digest, lsm_mix, words_of
 )
 from filters.kernels.native.keys cimport (
     KeySource, Packed, is_bulk, digest_number, digest_of_key, digest_packed
@@ -28,6 +29,14 @@ from filters.kernels.native.keys cimport (
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
 from filters.packed_keys import one_by_one
+
+
+cdef int maybe(const void *self, const char *key, size_t length) noexcept nogil:
+    return 1
+
+
+cdef int maybe_to_digest(const void *self, uint64_t digest) noexcept nogil:
+    return 1
 
 
 cdef int constant(const void *answer, const char *key, size_t length) noexcept nogil:
@@ -71,7 +80,10 @@ cdef class Filter:
 
     def __cinit__(self):
         self.payload = Payload.zeroed(0)
-        self.always(True, LSM_DIGEST_XXH3_64, 0)  # until build() or from_bytes() has made it
+        # Until build() or from_bytes() has made it; and to a digest for ever, if it takes none.
+        self.door = lsm_probe_v1(
+            sizeof(lsm_probe_v1), LSM_DIGEST_NONE, 0, <void *>self, maybe, maybe_to_digest
+        )
 
     def __init__(self, *args, **kwargs):
         raise unmade(self)
@@ -81,31 +93,13 @@ cdef class Filter:
 
         After an error, some of the answers may stand in ``out``.
         """
-        cdef KeySource source = KeySource.of(keys)
-        cdef Py_buffer buffer
         if out is None:
-            return self._answers_as_list(source)
-        PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
-        try:
-            self._answer(source, <uint8_t *>buffer.buf)
-        finally:
-            PyBuffer_Release(&buffer)
+            return [ask(self, key) for key in one_by_one(keys)]
+        keys = list(one_by_one(keys))
+        answers = checked_out(out, len(keys))
+        for index, key in enumerate(keys):
+            answers[index] = ask(self, key)
         return out
-
-    def count_missing(self, digests):
-        """How many of these keys, given by their digests, the filter denies: 0 for its own."""
-        cdef Digests hashes
-        if type(digests) is not Digests:
-            raise TypeError(not_digests(digests))
-        hashes = Digests.begun(
-            digests, <lsm_digest>self.door.digest_kind, self.door.digest_seed
-        )
-        cdef Payload payload = self.pointed_at  # in use without the GIL, whatever others do
-        cdef Py_ssize_t missed
-        with nogil:
-            self.hashes_of(hashes.numbers, hashes.count)
-            missed = self.missing(hashes.numbers, hashes.count)
-        return missed
 
     def __lsm_probe__(self):
         """The C door: a capsule ``lsm.probe.v1`` for compiled code, see ``docs/c-door.md``."""
@@ -138,6 +132,57 @@ cdef class Filter:
         keys = "unknown keys" if self.num_keys is None else f"{self.num_keys} keys"
         rate = "" if not self.bits_per_key else f", {self.bits_per_key:.2f} bits/key"
         return f"<{type(self).__name__}: {keys}, {self.size_in_bytes} bytes{rate}>"
+
+    cdef int check_missed(self, Py_ssize_t count, Py_ssize_t missed) except -1:
+        """Keep a filter that denies keys of its own from being handed out."""
+        if missed:
+            raise FilterError(
+                f"a {self.family} filter of {count} keys denies {missed} of them after its "
+                "build, and is not handed out: is the machine's memory sound?"
+            )
+        return 0
+
+
+cdef void close_door(object capsule) noexcept:
+    Py_DECREF(<object>PyCapsule_GetContext(capsule))
+
+
+cdef class DigestFilter(Filter):
+    """A filter of which a key's digest is all it has to know."""
+
+    def __cinit__(self):
+        self.always(True, LSM_DIGEST_XXH3_64, 0)  # until build() or from_bytes() has made it
+
+    def might_contain_many(self, keys, out=None):
+        """The answers for many keys, in order; into ``out``, one byte each, where it is given.
+
+        After an error, some of the answers may stand in ``out``.
+        """
+        cdef KeySource source = KeySource.of(keys)
+        cdef Py_buffer buffer
+        if out is None:
+            return self._answers_as_list(source)
+        PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
+        try:
+            self._answer(source, <uint8_t *>buffer.buf)
+        finally:
+            PyBuffer_Release(&buffer)
+        return out
+
+    def count_missing(self, digests):
+        """How many of these keys, given by their digests, the filter denies: 0 for its own."""
+        cdef Digests hashes
+        if type(digests) is not Digests:
+            raise TypeError(not_digests(digests))
+        hashes = Digests.begun(
+            digests, <lsm_digest>self.door.digest_kind, self.door.digest_seed
+        )
+        cdef Payload payload = self.pointed_at  # in use without the GIL, whatever others do
+        cdef Py_ssize_t missed
+        with nogil:
+            self.hashes_of(hashes.numbers, hashes.count)
+            missed = self.missing(hashes.numbers, hashes.count)
+        return missed
 
     cdef int opened(
         self, const void *filter, const lsm_probing *probing, lsm_digest kind, uint64_t seed
@@ -182,12 +227,7 @@ cdef class Filter:
         cdef Py_ssize_t missed
         with nogil:
             missed = self.missing(hashes.numbers, hashes.count)
-        if missed:
-            raise FilterError(
-                f"a {self.family} filter of {hashes.count} keys denies {missed} of them after its "
-                "build, and is not handed out: is the machine's memory sound?"
-            )
-        return 0
+        return self.check_missed(hashes.count, missed)
 
     cdef list _answers_as_list(self, KeySource source):
         cdef bytes answers = PyBytes_FromStringAndSize(NULL, source.count)
@@ -260,11 +300,7 @@ cdef class Filter:
         memmove(hashes, hashes + words * waiting, <size_t>(words * some) * sizeof(uint64_t))
 
 
-cdef void close_door(object capsule) noexcept:
-    Py_DECREF(<object>PyCapsule_GetContext(capsule))
-
-
-cdef class SeededFilter(Filter):
+cdef class SeededFilter(DigestFilter):
     """A filter over XXH3-64 digests under a seed.
 
     ``might_contain_digest`` takes ``filters.digest(key, f.digest_seed)``, so that one lookup over

@@ -1,11 +1,11 @@
 """What the filters of other engines share."""
 
-from filters.kernels.native.base cimport Filter
+from filters.kernels.native.base cimport DigestFilter
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport lsm_digest
 
 
-cdef class ForeignFilter(Filter):
+cdef class ForeignFilter(DigestFilter):
     cdef object _num_keys
     cdef object _measured_fpr
 

@@ -2,12 +2,12 @@
 
 from libc.stdint cimport uint64_t
 
-from filters.kernels.native.base cimport Filter
+from filters.kernels.native.base cimport DigestFilter
 from filters.kernels.native.digests cimport Digests, kind_named
 from filters.kernels.native.hashing cimport lsm_digest
 
 
-cdef class ForeignFilter(Filter):
+cdef class ForeignFilter(DigestFilter):
     """A filter in the bytes of another engine, which say neither its family nor its keys.
 
     There is nothing secret in it: who chooses the keys can choose ones that pass.

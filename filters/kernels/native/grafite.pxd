@@ -3,6 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from filters.kernels.native.base cimport Filter
+from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.elias_fano cimport EliasFano
 from filters.kernels.native.key_numbers cimport Numbering
 from filters.kernels.native.payload cimport Payload
@@ -23,5 +24,7 @@ cdef class GrafiteFilter(Filter):
     cdef Payload _zeros_before
     cdef uint64_t _num_keys
     cdef uint64_t _seed
+    cdef uint64_t _salt
 
     cdef int lay_out(self, object layout, object numbering) except -1
+    cdef Py_ssize_t missing(self, Digests numbers) noexcept nogil

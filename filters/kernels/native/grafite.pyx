@@ -5,20 +5,16 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import elias_fano, grafite, hashing, header
-from filters.answers import checked_out
 from filters.digest_kinds import not_digests
 from filters.hashing import checked64, key_bytes
 from filters.kernels.native.base cimport Filter, ask, unmade
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.elias_fano cimport LINE_BYTES, any_between, count_zeros, encode
-from filters.kernels.native.hashing cimport LSM_DIGEST_NONE
 from filters.kernels.native.key_numbers cimport (
     Bound, KeyNumbers, begins, has_bounds, number_behind
 )
 from filters.kernels.native.payload cimport Payload
-from filters.kernels.native.probing cimport lsm_probing
 from filters.kernels.native.wide cimport lsm_multiply, lsm_reduce
-from filters.packed_keys import one_by_one
 from filters.sizing_parameters import checked_int
 
 
@@ -79,22 +75,6 @@ cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
     return has(grafite, number_behind(&grafite.numbering, <const uint8_t *>key, length))
 
 
-cdef int probe_digest(const void *self, uint64_t digest) noexcept nogil:
-    """Answer "maybe": no digest of a key tells where it lies among others."""
-    return 1
-
-
-cdef void test_many(
-    const void *self, const uint64_t *numbers, size_t count, size_t ahead, uint8_t *answers
-) noexcept nogil:
-    cdef size_t i
-    for i in range(count):
-        answers[i] = <uint8_t>has(<const Grafite *>self, numbers[i])
-
-
-cdef lsm_probing PROBING = lsm_probing(probe, probe_digest, test_many, NULL)
-
-
 cdef Bound bound_of(object key):
     """A bound as C has it, valid as long as the key is."""
     if key is None:
@@ -111,19 +91,6 @@ cdef class GrafiteFilter(Filter):
         """False: the key was never added. True: it may have been."""
         return ask(self, key)
 
-    def might_contain_many(self, keys, out=None):
-        """The answers for many keys, in order; into ``out``, one byte each, where it is given.
-
-        After an error, some of the answers may stand in ``out``.
-        """
-        if out is None:
-            return [ask(self, key) for key in one_by_one(keys)]
-        keys = list(one_by_one(keys))
-        answers = checked_out(out, len(keys))
-        for index, key in enumerate(keys):
-            answers[index] = ask(self, key)
-        return out
-
     @classmethod
     def build(
         cls, keys, *, bits_per_key=None, fpr=None, range_length=1, seed=None, salt=None
@@ -137,16 +104,16 @@ cdef class GrafiteFilter(Filter):
         cdef Digests numbers, codes
         sizing = grafite.check(bits_per_key=bits_per_key, fpr=fpr, range_length=range_length)
         collected = KeyNumbers.of(keys, seed)
-        self._seed, self.salt = collected.digest_seed, checked64("salt", salt)
+        self._seed, self._salt = collected.digest_seed, checked64("salt", salt)
         numbers = collected.numbers()
         self._num_keys = numbers.sort_distinct()
         universe = grafite.plan(self._num_keys, sizing).universe
-        codes = codes_of(numbers, universe, grafite.multipliers(self._seed, self.salt))
+        codes = codes_of(numbers, universe, grafite.multipliers(self._seed, self._salt))
         layout = elias_fano.Layout.of(universe, codes.count)
         numbering = collected.numbering()
         self.payload = payload_of(codes, layout, grafite.head_of(numbering, codes.count))
         self.lay_out(layout, numbering)
-        self.verify(numbers)
+        self.check_missed(numbers.count, self.missing(numbers))
         return self
 
     @classmethod
@@ -154,7 +121,7 @@ cdef class GrafiteFilter(Filter):
         """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
         cdef GrafiteFilter self = cls.__new__(cls)
         head, layout, numbering, payload = grafite.decode(buffer)
-        self._num_keys, self._seed, self.salt = head.num_keys, head.seed, head.salt
+        self._num_keys, self._seed, self._salt = head.num_keys, head.seed, head.salt
         self.payload = Payload.view(payload)
         self.lay_out(layout, numbering)
         return self
@@ -183,7 +150,7 @@ cdef class GrafiteFilter(Filter):
         numbers = (<KeyNumbers>digests).numbers()
         numbering = digests.numbering()
         if numbering == self._numbering:
-            return self.missing(numbers.numbers, numbers.count)
+            return self.missing(numbers)
         keys = (numbering.key(numbers.numbers[i]) for i in range(numbers.count))
         return sum([not ask(self, key) for key in keys])
 
@@ -193,7 +160,7 @@ cdef class GrafiteFilter(Filter):
             raise unmade(self)
         head = header.Header(
             self.family, self._layout.low_bits, self._layout.universe, self._num_keys, self._seed,
-            self.salt,
+            self._salt,
         )
         return header.pack(head, self.payload)
 
@@ -247,14 +214,23 @@ cdef class GrafiteFilter(Filter):
         self._grafite.codes.low_bits = layout.low_bits
         self._grafite.universe = layout.universe
         self._grafite.is_empty = not layout.count
-        for index, number in enumerate(grafite.multipliers(self._seed, self.salt)):
+        for index, number in enumerate(grafite.multipliers(self._seed, self._salt)):
             self._grafite.multipliers[index] = number
         ones = count_zeros(
             self._grafite.codes.high, layout.high_bytes, <uint64_t *>self._zeros_before.data
         )
         layout.check_ones(self.family, ones)
         self._layout, self._numbering = layout, numbering
-        return self.opened(&self._grafite, &PROBING, LSM_DIGEST_NONE, 0)
+        self.door.self = &self._grafite
+        self.door.probe = probe
+        return 0
+
+    cdef Py_ssize_t missing(self, Digests numbers) noexcept nogil:
+        """How many of these numbers the filter denies."""
+        cdef Py_ssize_t missed = 0, i
+        for i in range(numbers.count):
+            missed += not has(&self._grafite, numbers.numbers[i])
+        return missed
 
 
 cdef Digests codes_of(Digests numbers, object universe, object drawn):

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from filters.kernels.native.payload cimport Payload
+from filters.kernels.native.base cimport Filter
 
 
 cdef extern from "louds.h" nogil:
@@ -57,11 +57,9 @@ cdef extern from "surf.h" nogil:
     )
 
 
-cdef class SurfFilter:
-    cdef object __weakref__
+cdef class SurfFilter(Filter):
     cdef lsm_surf _filter
     cdef uint8_t *_support    # ranks, and behind them samples
-    cdef Payload payload
     cdef object _geometry
     cdef bint _is_made
 

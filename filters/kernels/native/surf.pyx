@@ -5,11 +5,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from filters import header, surf
-from filters.answers import checked_out
-from filters.errors import FilterError
-from filters.hashing import checked64, key_bytes
+from filters.hashing import checked64
+from filters.kernels.native.base cimport Filter, ask
 from filters.kernels.native.payload cimport Payload
-from filters.packed_keys import one_by_one
 
 
 cdef extern from "allocation.h" nogil:
@@ -23,12 +21,8 @@ cdef inline lsm_key key_of(bytes key) noexcept:
     return lsm_key(<const uint8_t *>PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key))
 
 
-cdef inline object ask(SurfFilter self, object key):
-    """The answer for a key."""
-    cdef bytes asked = key if PyBytes_CheckExact(key) else key_bytes(key)
-    if not self._is_made:
-        return True
-    return True if lsm_surf_has(&self._filter, key_of(asked)) else False
+cdef int probe(const void *self, const char *key, size_t length) noexcept nogil:
+    return lsm_surf_has(<const lsm_surf *>self, lsm_key(<const uint8_t *>key, length))
 
 
 cdef class SortedKeys:
@@ -87,11 +81,7 @@ cdef class SurfFilter:
     family = surf.FAMILY
 
     def __cinit__(self):
-        self.payload = Payload.zeroed(0)
         self._geometry = surf.Geometry(0, 0, surf.Suffix(0, 0))
-
-    def __init__(self, *args, **kwargs):
-        raise TypeError(f"a {type(self).__name__} is made by build() or by from_bytes()")
 
     def __dealloc__(self):
         lsm_release(self._support)
@@ -128,11 +118,9 @@ cdef class SurfFilter:
         self.measure()
         for key in distinct:
             missed += not lsm_surf_has(&self._filter, key_of(key))
-        if missed or self._filter.num_keys != sorted_keys.count:
-            raise FilterError(
-                f"a {self.family} filter of {len(distinct)} keys denies {missed} of them after its "
-                "build, and is not handed out: is the machine's memory sound?"
-            )
+        self.check_missed(
+            len(distinct), missed or <Py_ssize_t>(self._filter.num_keys != sorted_keys.count)
+        )
         return self
 
     @classmethod
@@ -158,19 +146,6 @@ cdef class SurfFilter:
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
         return ask(self, key)
-
-    def might_contain_many(self, keys, out=None):
-        """The answers for many keys, in order; into ``out``, one byte each, where it is given.
-
-        After an error, some of the answers may stand in ``out``.
-        """
-        if out is None:
-            return [ask(self, key) for key in one_by_one(keys)]
-        keys = list(one_by_one(keys))
-        answers = checked_out(out, len(keys))
-        for index, key in enumerate(keys):
-            answers[index] = ask(self, key)
-        return out
 
     def may_contain_range(self, low, high):
         """False: no key was added from ``low`` on and below ``high``. True: one may have been.
@@ -213,11 +188,6 @@ cdef class SurfFilter:
         return header.OVERHEAD + surf.payload_bytes(self._geometry)
 
     @property
-    def bits_per_key(self):
-        """All stored bits over the number of keys; None where that is 0 or unknown."""
-        return self.size_in_bytes * 8 / self.num_keys if self.num_keys else None
-
-    @property
     def fill(self):
         """The share of bits in use: all of them, where there is a key."""
         return float(self._filter.num_keys > 0)
@@ -226,22 +196,6 @@ cdef class SurfFilter:
     def expected_fpr(self):
         """The most that can pass of absent keys, one in 2^hash_bits; of random ones less do."""
         return surf.expected_fpr(self._filter.num_keys, self._geometry.suffix)
-
-    def __eq__(self, other):
-        if not hasattr(other, "family") or not hasattr(other, "to_bytes"):
-            return NotImplemented
-        return bool(self.family == other.family and self.to_bytes() == other.to_bytes())
-
-    def __reduce__(self):
-        from filters.kernels import restore
-
-        return restore, (self.family, self.to_bytes())
-
-    def __repr__(self):
-        rate = "" if not self.bits_per_key else f", {self.bits_per_key:.2f} bits/key"
-        return (
-            f"<{type(self).__name__}: {self.num_keys} keys, {self.size_in_bytes} bytes{rate}>"
-        )
 
     cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt) except -1:
         """Point the struct at the rows of the payload."""
@@ -278,5 +232,7 @@ cdef class SurfFilter:
         if fault:
             raise surf.fault(fault, place)
         self._filter.num_keys = <uint64_t>self._geometry.leaves + lsm_louds_ends(trie)
+        self.door.self = &self._filter
+        self.door.probe = probe
         self._is_made = True
         return 0
