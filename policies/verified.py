@@ -44,9 +44,10 @@ class VerifiedBuilder:
 
     For a policy that is built in the digests that its builder keeps anyway are what the filter is
     asked for, about a nanosecond each in the compiled kernel: its readers answer for a digest what
-    they answer for a key. For any other policy it keeps the keys. Where another policy will read
-    the filter, that is ``read_by``. What was collected before its policy was known are ``digests``,
-    which are for policies that are built in.
+    they answer for a key. For any other policy it keeps the keys, and asks in each way that lookups
+    have; in one way where it is built in. Where another policy will read the filter, that is
+    ``read_by``. What was collected before its policy was known are ``digests``, which are for
+    policies that are built in.
     """
 
     __slots__ = (
@@ -141,7 +142,8 @@ class VerifiedBuilder:
                 num_keys = getattr(builder, "num_keys", 0)
             else:
                 reader = self._opened(identity, filter)
-                fault = _fault(reader, self._keys)
+                ask = _fault_at_once if is_built_in(self._policy) else _fault
+                fault = ask(reader, self._keys)
                 num_keys = _count(self._keys, builder, reader)
         except BaseException as error:
             return self._raised("while its filter was verified", error)
@@ -175,7 +177,7 @@ class VerifiedBuilder:
 def _fault(reader: Any, keys: list[bytes]) -> str:
     """What is wrong with a reader's answers to its own keys, in each way that it may be asked."""
     fault = _fault_one_by_one([reader.might_contain(key) for key in keys])
-    fault = fault or _fault_at_once(reader.might_contain_many(list(keys)), len(keys))
+    fault = fault or _fault_at_once(reader, keys)
     fault = fault or _fault_in_ranges(reader, keys)
     if fault or not hasattr(reader, "__lsm_probe__"):
         return fault
@@ -194,12 +196,14 @@ def _fault_one_by_one(answers: list[Any]) -> str:
     return _missed(answers.count(False), len(answers))
 
 
-def _fault_at_once(answers: Any, count: int) -> str:
+def _fault_at_once(reader: Any, keys: list[bytes]) -> str:
+    """What is wrong with a reader's answers where it is asked for all keys in one call."""
+    answers = reader.might_contain_many(list(keys))
     if not isinstance(answers, list):
         return f"answered many keys with {type(answers).__name__}, not with a list"
-    if len(answers) != count:
-        return f"gave {len(answers)} answers for {count} keys"
-    return _missed(sum(not answer for answer in answers), count)
+    if len(answers) != len(keys):
+        return f"gave {len(answers)} answers for {len(keys)} keys"
+    return _missed(sum(not answer for answer in answers), len(keys))
 
 
 def _fault_in_ranges(reader: Any, keys: list[bytes]) -> str:
