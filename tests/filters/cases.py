@@ -77,6 +77,10 @@ OF_ANY_CAPACITY = OF_A_RATE_ONLY
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_family = pytest.mark.parametrize("case", DEFAULTS, ids=str)
+every_case_of_both_kinds = pytest.mark.parametrize("case", [*CASES, *KEY_CASES], ids=str)
+every_family_of_both_kinds = pytest.mark.parametrize(
+    "case", [Case(name, {}) for name in every()], ids=str
+)
 every_salted_case = pytest.mark.parametrize("case", SALTED, ids=str)
 every_salted_family = pytest.mark.parametrize("case", SALTED_DEFAULTS, ids=str)
 every_digested_case = pytest.mark.parametrize("case", DIGESTED, ids=str)

@@ -24,10 +24,10 @@ from xxhash import xxh3_64_intdigest
 from filters.compat_hashing import cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 from filters.families import every
 from tests.filters.cases import (
-    CASES,
-    KEY_CASES,
     Case,
     class_of,
+    every_case_of_both_kinds,
+    every_family_of_both_kinds,
     every_growing_family,
     needs_native,
     random_keys,
@@ -39,7 +39,6 @@ pytestmark = needs_native
 
 SEED, SALT = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
 NAME = b"lsm.probe.v1"
-every_door = pytest.mark.parametrize("case", [Case(name, {}) for name in every()], ids=str)
 KEYS = [b"key%d" % i for i in range(300)]
 OTHERS = [b"other%d" % i for i in range(300)]
 XXH3, XXPH3, LEVELDB, ROCKSDB, CASSANDRA, NONE = range(6)
@@ -137,7 +136,7 @@ def assert_answers_alike(built: Any, keys: list[bytes]) -> None:
     assert [door.ask_digest(door.digest(key)) for key in keys] == answers
 
 
-@every_door
+@every_family_of_both_kinds
 def test_the_capsule_is_as_the_header_says(case: Case) -> None:
     built = case.build(twins()[1], KEYS, **secrets(case))
     capsule = built.__lsm_probe__()
@@ -161,7 +160,7 @@ def test_a_legacy_filter_tells_its_own_kind_of_digest() -> None:
     assert_answers_alike(read, KEYS + OTHERS)
 
 
-@pytest.mark.parametrize("case", [*CASES, *KEY_CASES], ids=str)
+@every_case_of_both_kinds
 def test_the_door_answers_like_the_method(case: Case) -> None:
     built = case.build(twins()[1], KEYS, **secrets(case))
     assert_answers_alike(built, KEYS + OTHERS)
@@ -173,7 +172,7 @@ def test_the_door_answers_like_the_method(case: Case) -> None:
     assert [door.ask(key) for key in OTHERS] == python.might_contain_many(OTHERS)
 
 
-@every_door
+@every_family_of_both_kinds
 def test_keys_of_every_length_pass_the_door(case: Case, rng: random.Random) -> None:
     """Zeros within a key end nothing."""
     keys = [rng.randbytes(length) for length in range(301)]
@@ -189,7 +188,7 @@ def test_keys_of_every_length_pass_the_door(case: Case, rng: random.Random) -> N
     assert door.struct.probe(door.struct.self, None, 0) == 1  # nothing is read where there is none
 
 
-@every_door
+@every_family_of_both_kinds
 def test_an_empty_filter_answers_no(case: Case) -> None:
     empty = case.build(twins()[1], [], **secrets(case))
     for built in (empty, case.cls(twins()[1]).from_bytes(empty.to_bytes())):
@@ -213,14 +212,14 @@ def test_all_that_leveldb_reads_has_a_door(data: bytes) -> None:
     assert_answers_alike(read, [b"", b"key", b"k" * 300])
 
 
-@every_door
+@every_family_of_both_kinds
 def test_what_was_never_built_says_maybe_through_its_door(case: Case) -> None:
     cls = case.cls(twins()[1])
     door = opened(cls.__new__(cls))
     assert (door.ask(b""), door.ask(b"key"), door.ask_digest(2**64 - 1)) == (1, 1, 1)
 
 
-@every_door
+@every_family_of_both_kinds
 def test_the_capsule_keeps_the_filter(case: Case) -> None:
     built = case.build(twins()[1], KEYS, **secrets(case))
     expected = [int(built.might_contain(key)) for key in OTHERS]
@@ -240,7 +239,7 @@ def test_the_capsule_keeps_the_filter(case: Case) -> None:
     assert len(junk) == 20
 
 
-@every_door
+@every_family_of_both_kinds
 def test_the_capsule_keeps_the_buffer_of_a_view(case: Case) -> None:
     data = bytearray(case.build(twins()[1], KEYS, **secrets(case)).to_bytes())
     door = opened(case.cls(twins()[1]).from_bytes(memoryview(data).toreadonly()))
@@ -278,7 +277,7 @@ def test_the_same_struct_answers_for_what_is_added(case: Case) -> None:
         assert sum(door.ask(key) for key in new) < 10
 
 
-@every_door
+@every_family_of_both_kinds
 def test_threads_pass_the_door_at_once(case: Case, rng: random.Random) -> None:
     """ctypes gives up the GIL for every call."""
     keys = random_keys(rng, 400)
@@ -377,7 +376,7 @@ def test_the_header_agrees_with_this_test(library: Any) -> None:
     assert library.struct_size() == ctypes.sizeof(Probe)
 
 
-@every_door
+@every_family_of_both_kinds
 def test_plain_c_asks_through_the_pointer(case: Case, library: Any, rng: random.Random) -> None:
     native: ModuleType = twins()[1]
     keys, absent = random_keys(rng, 500, length=11), random_keys(rng, 500, length=11)

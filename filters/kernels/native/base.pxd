@@ -32,6 +32,8 @@ cdef class Filter:
     cdef lsm_probe_v1 door
     cdef Payload payload
 
+    cdef list _answers_as_list(self, KeySource source)
+    cdef int _answer(self, KeySource source, uint8_t *answers) except -1
     cdef int check_missed(self, Py_ssize_t count, Py_ssize_t missed) except -1
 
 
@@ -48,8 +50,6 @@ cdef class DigestFilter(Filter):
     cdef void hashes_of(self, uint64_t *digests, Py_ssize_t count) noexcept nogil
     cdef Py_ssize_t missing(self, const uint64_t *hashes, Py_ssize_t count) noexcept nogil
     cdef int verify(self, Digests hashes) except -1
-    cdef list _answers_as_list(self, KeySource source)
-    cdef int _answer(self, KeySource source, uint8_t *answers) except -1
     cdef Py_ssize_t _answer_packed(self, const Packed *keys, uint8_t *answers) noexcept nogil
     cdef void _answer_group(
         self, uint64_t *hashes, Py_ssize_t waiting, Py_ssize_t some, uint8_t *answers

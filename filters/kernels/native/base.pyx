@@ -93,12 +93,15 @@ cdef class Filter:
 
         After an error, some of the answers may stand in ``out``.
         """
+        cdef KeySource source = KeySource.of(keys)
+        cdef Py_buffer buffer
         if out is None:
-            return [ask(self, key) for key in one_by_one(keys)]
-        keys = list(one_by_one(keys))
-        answers = checked_out(out, len(keys))
-        for index, key in enumerate(keys):
-            answers[index] = ask(self, key)
+            return self._answers_as_list(source)
+        PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
+        try:
+            self._answer(source, <uint8_t *>buffer.buf)
+        finally:
+            PyBuffer_Release(&buffer)
         return out
 
     def __lsm_probe__(self):
@@ -133,6 +136,24 @@ cdef class Filter:
         rate = "" if not self.bits_per_key else f", {self.bits_per_key:.2f} bits/key"
         return f"<{type(self).__name__}: {keys}, {self.size_in_bytes} bytes{rate}>"
 
+    cdef list _answers_as_list(self, KeySource source):
+        cdef bytes answers = PyBytes_FromStringAndSize(NULL, source.count)
+        cdef const char *each = PyBytes_AS_STRING(answers)
+        cdef list result
+        cdef Py_ssize_t i
+        self._answer(source, <uint8_t *>each)
+        # Only now, when no code but this runs: until it is full, nobody may see the list.
+        result = PyList_New(source.count)
+        for i in range(source.count):
+            answer = True if each[i] else False
+            Py_INCREF(answer)
+            PyList_SET_ITEM(result, i, answer)
+        return result
+
+    cdef int _answer(self, KeySource source, uint8_t *answers) except -1:
+        """The answers for all keys, in whatever form they came."""
+        return source.ask(self.door.probe, self.door.self, answers)
+
     cdef int check_missed(self, Py_ssize_t count, Py_ssize_t missed) except -1:
         """Keep a filter that denies keys of its own from being handed out."""
         if missed:
@@ -152,22 +173,6 @@ cdef class DigestFilter(Filter):
 
     def __cinit__(self):
         self.always(True, LSM_DIGEST_XXH3_64, 0)  # until build() or from_bytes() has made it
-
-    def might_contain_many(self, keys, out=None):
-        """The answers for many keys, in order; into ``out``, one byte each, where it is given.
-
-        After an error, some of the answers may stand in ``out``.
-        """
-        cdef KeySource source = KeySource.of(keys)
-        cdef Py_buffer buffer
-        if out is None:
-            return self._answers_as_list(source)
-        PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
-        try:
-            self._answer(source, <uint8_t *>buffer.buf)
-        finally:
-            PyBuffer_Release(&buffer)
-        return out
 
     def count_missing(self, digests):
         """How many of these keys, given by their digests, the filter denies: 0 for its own."""
@@ -228,20 +233,6 @@ cdef class DigestFilter(Filter):
         with nogil:
             missed = self.missing(hashes.numbers, hashes.count)
         return self.check_missed(hashes.count, missed)
-
-    cdef list _answers_as_list(self, KeySource source):
-        cdef bytes answers = PyBytes_FromStringAndSize(NULL, source.count)
-        cdef const char *each = PyBytes_AS_STRING(answers)
-        cdef list result
-        cdef Py_ssize_t i
-        self._answer(source, <uint8_t *>each)
-        # Only now, when no code but this runs: until it is full, nobody may see the list.
-        result = PyList_New(source.count)
-        for i in range(source.count):
-            answer = True if each[i] else False
-            Py_INCREF(answer)
-            PyList_SET_ITEM(result, i, answer)
-        return result
 
     cdef int _answer(self, KeySource source, uint8_t *answers) except -1:
         """The answers for all keys, in whatever form they came."""

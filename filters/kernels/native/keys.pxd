@@ -16,6 +16,8 @@ cdef struct Packed:
     Py_ssize_t count
 
 
+ctypedef int (*probe_type)(const void *filter, const char *key, size_t length) noexcept nogil
+
 cdef bint is_bulk(object keys)
 cdef uint64_t digest_number(object digest) except? 0
 cdef int digest_words(lsm_digest kind, object digest, uint64_t *words) except -1
@@ -43,6 +45,8 @@ cdef class KeySource:
         self, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed, uint64_t *digests
     ) except -1
 
+    cdef int ask(self, probe_type probe, const void *filter, uint8_t *answers) except -1
+    cdef int _ask_items(self, probe_type probe, const void *filter, uint8_t *answers) except -1
     cdef object bad_offsets(self, Py_ssize_t index)
     cdef int _open_packed(self, object keys) except -1
     cdef Py_ssize_t _keys_there_are(self) except -1

@@ -1,4 +1,4 @@
-"""Keys in whatever form a caller has them, turned into digests.
+"""Keys in whatever form a caller has them, turned into digests, or into answers.
 
 A list or tuple is walked by its pointers, and the next keys are fetched into the cache ahead of
 their turn; packed keys are read where they lie, without Python and its lock; any other iterable
@@ -113,6 +113,26 @@ cdef Py_ssize_t digest_packed(
     return count
 
 
+cdef Py_ssize_t ask_packed(
+    const Packed *keys, probe_type probe, const void *filter, uint8_t *answers
+) noexcept nogil:
+    """The answers for all packed keys; how many there were before bad offsets, if any."""
+    cdef Py_ssize_t i
+    cdef uint64_t start, stop
+    for i in range(keys.count):
+        if keys.width:
+            start = <uint64_t>i * keys.width
+            stop = start + keys.width
+        else:
+            start, stop = offset_at(keys, i), offset_at(keys, i + 1)
+            if start > stop or stop > keys.size:
+                return i
+        answers[i] = <uint8_t>probe(
+            filter, <const char *>keys.data + start, <size_t>(stop - start)
+        )
+    return keys.count
+
+
 cdef class KeySource:
     """Keys that can be digested from any index on; keeps the object alive that holds them."""
 
@@ -198,6 +218,32 @@ cdef class KeySource:
             if first + count > size:
                 raise self._changed()
         self.digested = count
+        return 0
+
+    cdef int ask(self, probe_type probe, const void *filter, uint8_t *answers) except -1:
+        """The answers of a filter that takes keys themselves; 0 or 1 each."""
+        cdef Py_ssize_t answered
+        if not self.is_packed:
+            return self._ask_items(probe, filter, answers)
+        with nogil:
+            answered = ask_packed(&self.packed, probe, filter, answers)
+        if answered < self.count:
+            raise self.bad_offsets(answered)
+        return 0
+
+    cdef int _ask_items(self, probe_type probe, const void *filter, uint8_t *answers) except -1:
+        cdef Py_ssize_t i
+        cdef object key
+        for i in range(self.count):
+            key = <object>PySequence_Fast_ITEMS(self._keys)[i]
+            if not PyBytes_CheckExact(key):
+                # A buffer of another type may run code of its own, which may change the list.
+                key = key_bytes(key)
+                if PySequence_Fast_GET_SIZE(self._keys) < self.count:
+                    raise self._changed()
+            answers[i] = <uint8_t>probe(
+                filter, PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)
+            )
         return 0
 
     cdef object _changed(self):
