@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import attrs
 
 from filters import advice
-from filters.families import FAMILIES
+from filters.families import FAMILIES, every
 from filters.family import Family
 from policies import registry
 from policies.block import bytes_around
@@ -122,7 +122,7 @@ def probe_ns_of(policy: str, num_keys: int) -> float:
     """What it takes to ask a filter of so many keys; as the dearest of ours where nobody knows."""
     if policy == NO_FILTER.policy:
         return 0.0
-    family = FAMILIES.get(policy)
+    family = every().get(policy)
     if family is not None and family.cost is not None:
         return family.cost.probe_among(num_keys)
     known = [each.cost for each in FAMILIES.values() if each.cost is not None]
@@ -162,11 +162,14 @@ def in_partitions(models: tuple[CostModel, ...], keys: float) -> tuple[CostModel
 
 
 def usual_models() -> tuple[CostModel, ...]:
-    """The models of all families of our own that suit tables."""
+    """The models of all families of our own that suit tables, and lookups alone."""
     return tuple(
         FamilyModel(family)
         for family in FAMILIES.values()
-        if family.policy and family.in_tables and not family.foreign and family.cost is not None
+        if family.policy
+        and family.in_tables
+        and not (family.foreign or family.answers_ranges)
+        and family.cost is not None
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from filters import sizing
+from filters import advice, sizing
 from filters.costs import Cost
 from filters.families import FAMILIES
 from filters.family import Family
@@ -78,7 +78,8 @@ def recommend(
     found = [
         choice
         for family in FAMILIES.values()
-        if (deletes or grows or family.in_tables)
+        if not family.answers_ranges
+        and (deletes or grows or family.in_tables)
         and (not deletes or family.removes)
         and (not grows or family.grows)
         and (choice := _choice(family, count, rate, grows, each)) is not None
@@ -95,15 +96,14 @@ def _choice(
         return None
     size: dict[str, Any] = {family.rate_parameter: fpr}
     try:
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            bits = sizing.stored_bits_per_key(family.name, n=n, **size)
-            expected = sizing.fpr(family.name, n=n, **size)
+        bits = advice.silently(sizing.stored_bits_per_key, family.name, n=n, **size)
+        expected = advice.silently(sizing.fpr, family.name, n=n, **size)
+        is_unwise = _is_unwise(family.name, n, size)
     except ValueError:
         return None
     if expected > fpr * 1.001:
         return None
-    fits = not family.foreign and not warned and (family.outgrows or not grows)
+    fits = not family.foreign and not is_unwise and (family.outgrows or not grows)
     return Recommendation(
         family.name,
         size,
@@ -111,8 +111,17 @@ def _choice(
         expected,
         family.cost.of(lookups) / _yardstick().of(lookups),
         fits,
-        _reason(family, bits, fpr, grows, bool(warned)),
+        _reason(family, bits, fpr, grows, is_unwise),
     )
+
+
+def _is_unwise(family: str, n: int, size: Mapping[str, Any]) -> bool:
+    """Whether who chooses this size is advised against it."""
+    try:
+        advice.strictly(sizing.stored_bits_per_key, family, n=n, **size)
+    except advice.UnwiseSizeError:
+        return True
+    return False
 
 
 def _yardstick() -> Cost:
