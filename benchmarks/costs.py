@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.advice import SPEED, Numbers
 from benchmarks.record import Record
 from benchmarks.subjects import as_programs_have_it
-from filters.families import FAMILIES
+from filters.families import every
 
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / "docs" / "results" / "record.json"
@@ -83,7 +83,7 @@ def costs(record: Record) -> dict[str, tuple[float, float, tuple[float, ...]]]:
     rows = [row for row in record.of("filters") if row.at.get("keys") == "random"]
     speeds = [Numbers(rows, SPEED, n=keys) for keys in (KEYS, *SMALLER)]
     found = {}
-    for family in FAMILIES.values():
+    for family in every().values():
         name = as_programs_have_it(family)
         subjects = (each for each in speeds[0].subjects(BUILD) if each.split()[0] == name)
         subject = next(subjects, "")

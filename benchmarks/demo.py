@@ -21,7 +21,7 @@ from pathlib import Path
 
 import lsm
 from benchmarks.progress import Progress
-from filters.families import FAMILIES
+from filters.families import every
 from lsm.filter_summary import FilterSummary
 from lsm.options import KIB
 from lsm.stats import Counters
@@ -47,7 +47,7 @@ HEADINGS = (
     "expected",
 )
 MOVED = " *"
-POLICY_WIDTH = max(map(len, FAMILIES)) + len(MOVED)
+POLICY_WIDTH = max(map(len, every())) + len(MOVED)
 ROW = f"{{:>5}}  {{:<{POLICY_WIDTH}}} {{:>6}} {{:>9}} {{:>10}} {{:>13}} {{:>11}} {{:>9}} {{:>9}}"
 
 

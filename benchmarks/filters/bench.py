@@ -76,7 +76,7 @@ class Bench:
         return keysets.made(
             self.wanted(kind, count),
             settings.absent,
-            settings.many_absent if kind == "random" else settings.absent,
+            settings.many_absent if kind == keysets.RANDOM else settings.absent,
             settings.timed_keys,
         )
 

@@ -29,7 +29,7 @@ from benchmarks.subjects import (
     ours,
 )
 from filters import KERNEL, peeled
-from filters.families import FAMILIES
+from filters.families import every
 from filters.family import Family
 from filters.sampling import error_of
 from policies import FilterPolicy
@@ -85,9 +85,9 @@ def installed() -> Iterator[Contender]:
     for name in policies.available():
         if name != NoFilterPolicy.name:
             yield by_name(name)
-    for family in FAMILIES.values():
+    for family in every().values():
         yield from _larger(family)
-    for family in FAMILIES.values():
+    for family in every().values():
         if not family.policy or as_programs_have_it(family) != family.name:
             yield of_program(family)
 
@@ -116,7 +116,7 @@ def _larger(family: Family) -> Iterator[Contender]:
 
 
 def _sweep() -> Iterator[Contender]:
-    for family in FAMILIES.values():
+    for family in every().values():
         if family.policy:
             for size in sizes_to_sweep(family):
                 yield _quietly(family.name, **size)
@@ -176,6 +176,7 @@ def subject_of(policy: FilterPolicy) -> Subject:
         takes_packed=isinstance(policy, FamilyPolicy),
         expected_fpr=_own_prediction,
         expected_error=error_of if samples else lambda expected: 0.0,
+        keeps_order=_keeps_order(policy.name),
         storage=Storage(
             partial(_write_raw if raw else _write_block, policy),
             partial(_open_raw, policy) if raw else _open_block,
@@ -187,12 +188,18 @@ def subject_of(policy: FilterPolicy) -> Subject:
 
 def _stands_alone(name: str) -> bool:
     """Whether filters stand in a table as they are, as an engine of its own has them."""
-    family = FAMILIES.get(name)
+    family = every().get(name)
     return family is not None and (bool(family.table_key) or "block" in family.layouts)
 
 
 def _samples(name: str) -> bool:
-    return name in FAMILIES and FAMILIES[name].samples
+    family = every().get(name)
+    return family is not None and family.samples
+
+
+def _keeps_order(name: str) -> bool:
+    family = every().get(name)
+    return family is not None and family.answers_ranges
 
 
 @attrs.frozen
@@ -240,7 +247,7 @@ def of_program(family: Family) -> Contender:
 
 def whole_filter(family: str) -> Subject:
     """A family with all that it stores; what outgrows any size is built key by key, of nothing."""
-    record = FAMILIES[family]
+    record = every()[family]
     found = attrs.evolve(ours(KERNEL, family), name=as_programs_have_it(record))
     if record.outgrows:
         grown = partial(_grown, family)
@@ -254,7 +261,7 @@ def whole_filter(family: str) -> Subject:
 
 def _grown(family: str, keys: list[bytes]) -> Any:
     """A filter of nothing that was known of its keys."""
-    cls: Any = FAMILIES[family].filter_class(KERNEL)
+    cls: Any = every()[family].filter_class(KERNEL)
     made = cls.with_capacity()
     made.add_many(keys)
     return made

@@ -19,7 +19,8 @@ from xxhash import xxh3_128_hexdigest
 from benchmarks.subjects import packed
 from filters import PackedKeys
 
-KINDS = ("random", "composite", "urls", "integers")
+RANDOM = "random"
+KINDS = (RANDOM, "composite", "urls", "integers")
 FILE = "file"
 LEAST_LINES = 2000
 
@@ -213,7 +214,7 @@ def _integers(_rng: random.Random, _words: random.Random, known: bool) -> Iterat
 
 
 CHUNKS: dict[str, Chunks] = {
-    "random": _random,
+    RANDOM: _random,
     "composite": _composite,
     "urls": _urls,
     "integers": _integers,

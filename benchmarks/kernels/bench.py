@@ -24,7 +24,7 @@ from benchmarks.subjects import Subject, batches, built_and_checked, builtin_set
 from benchmarks.timing import Sample, by_buffer, interleaved, loop, processors
 from filters import PackedKeys, kernels
 from filters.errors import KernelUnavailableError
-from filters.families import FAMILIES
+from filters.families import every
 
 PART = "kernels"
 
@@ -106,7 +106,7 @@ class Bench:
         self.settings = settings
         self.processors = processors()
         self.makers: dict[str, Callable[[], Subject]] = {**peers.BY_NAME, "set": builtin_set}
-        for family in FAMILIES:
+        for family in every():
             self.makers[family] = partial(self._ours, family)
         self.built = cache(self._built)
         self._kernel_name = kernel

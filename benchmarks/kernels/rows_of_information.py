@@ -26,7 +26,7 @@ from benchmarks.kernels.rows_with_targets import (
 from benchmarks.machine import HugePages
 from benchmarks.subjects import built_and_checked, ours
 from benchmarks.timing import Sample, by_buffer, loop
-from filters.families import FAMILIES
+from filters.families import every
 
 OTHER_DISTANCES = (32, 64, 256)
 SIMD_LEVELS = ("portable", "avx2", "avx512")
@@ -97,7 +97,7 @@ def families() -> Iterator[Case]:
         "list: batches of 4096 keys that are in; buffer: PackedKeys with out=, keys that are in",
         columns=("build", "hit", "miss", "list", "buffer"),
     )
-    for family in FAMILIES:
+    for family in every():
         for form in group.columns:
             yield Case(group, family, partial(_form, family=family, form=form), column=form)
 

@@ -9,7 +9,7 @@ import attrs
 
 from benchmarks.levels.data import ENTRY_BYTES, KEY_BYTES, ends
 from benchmarks.levels.scatter import scatter
-from filters.families import FAMILIES
+from filters.families import every
 from lsm.tree_law import Shape as Table
 from lsm.tree_law import TreeLaw
 from policies.cost_models import Option
@@ -71,6 +71,6 @@ def _mean(tables: list[tuple[Table, Option]]) -> Expected:
     keys = sum(table.keys for table, _ in tables)
     fpr = math.fsum(table.keys * option.fpr for table, option in tables) / max(1, keys)
     table, option = tables[0]
-    known = option.policy in FAMILIES
+    known = option.policy in every()
     one = scatter(option.policy, table.keys, **option.params) if known else 0.0
     return Expected(fpr, one / math.sqrt(len(tables)))

@@ -15,7 +15,7 @@ from benchmarks.levels.configurations import Configuration
 from benchmarks.levels.data import KEYS_PER_BLOCK, Questions
 from benchmarks.levels.scatter import scatter
 from filters import sizing
-from filters.families import FAMILIES
+from filters.families import every
 from policies import LevelPolicies
 
 FILE_NAME = "predictions.jsonl"
@@ -99,7 +99,7 @@ def rate_of(chosen: LevelPolicies, level: int, count: int) -> Rate | None:
     policy = chosen[level]
     if policy.name == "none":
         return Rate(1.0)
-    if policy.name not in FAMILIES:
+    if policy.name not in every():
         return None
     params: dict[str, Any] = policy.params()
     each = min(count, KEYS_PER_BLOCK) if chosen.layout(level) == "block" else count

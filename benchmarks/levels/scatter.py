@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from filters import occupancy
-from filters.families import FAMILIES
+from filters.families import every
 
 # By how much the number of keys is changed to see what that does to the rate.
 _UP, _DOWN = 1.01, 0.99
@@ -22,7 +22,7 @@ def scatter(family: str, keys: int, **params: Any) -> float:
 
     It is nothing worth mentioning where a filter keeps fingerprints, whose number is given.
     """
-    geometry = FAMILIES[family].sized(keys, **params)
+    geometry = every()[family].sized(keys, **params)
     if hasattr(geometry, "lines"):
         return _of_lines(keys, geometry.lines, geometry.num_probes)
     if hasattr(geometry, "bits"):

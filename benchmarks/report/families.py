@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from benchmarks.report.svg import SHAPES
 from benchmarks.subjects import LIVE
-from filters.families import FAMILIES
+from filters.families import every
 
 # How many colours the style sheet has for families; past them they begin anew, with other marks.
 PALETTE = 16
@@ -63,7 +63,7 @@ def mark_of(name: str) -> str:
     place = _place(name)
     if place is not None:
         # A look that is there already never comes again, nor do alike colours in one shape.
-        turn = place // len(SHAPES) + (name not in FAMILIES)
+        turn = place // len(SHAPES) + (name not in every())
         return SHAPES[(place + turn) % len(SHAPES)]
     for group in (PEERS, BASELINES, tuple(ENGINES)):
         if name in group:
@@ -85,7 +85,7 @@ def order(name: str) -> tuple[int, int, str]:
 def _place(name: str) -> int | None:
     """Where a family of ours stands among all of them, also as programs have it."""
     stem = name.removesuffix(LIVE)
-    return list(FAMILIES).index(stem) if stem in FAMILIES else None
+    return list(every()).index(stem) if stem in every() else None
 
 
 def short_names(subjects: Iterable[str]) -> dict[str, str]:

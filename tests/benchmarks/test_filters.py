@@ -21,7 +21,7 @@ from benchmarks.filters.bench import Bench, Built
 from benchmarks.filters.contenders import Contender
 from benchmarks.filters.settings import Settings
 from benchmarks.parts import Size, Unit
-from benchmarks.rows import AS_EXPECTED, FAILED, NOT_MEASURED, UNEXPECTED, Row
+from benchmarks.rows import AS_EXPECTED, FAILED, INFORMATION, NOT_MEASURED, UNEXPECTED, Row
 from benchmarks.statistics import MARKED
 from benchmarks.subjects import PICKLED, Subject
 from benchmarks.timing import Sample, loop
@@ -260,6 +260,27 @@ def test_a_rate_beyond_chance_is_marked_with_its_side(
     assert words in row.note
     assert row.sigmas is not None
     assert (abs(row.sigmas) > MARKED) == (verdict == UNEXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.1, AS_EXPECTED), (0.05, AS_EXPECTED), (0.2, UNEXPECTED)]
+)
+def test_of_who_keeps_the_order_of_keys_no_more_is_expected(
+    tiny: Settings, bench: Bench, monkeypatch: pytest.MonkeyPatch, share: float, verdict: str
+) -> None:
+    honest = liar(share)
+    take_part(monkeypatch, of(attrs.evolve(honest, keeps_order=True)))
+    row = by_name(unit(tiny, "liar").run(bench))["false-positive rate"]
+    assert row.verdict == verdict
+
+
+def test_what_keys_make_of_it_that_lie_close_is_not_judged(tiny: Settings, tmp_path: Path) -> None:
+    close = attrs.evolve(tiny, counts={"composite": (COUNT,)}, policies=["grafite"])
+    with PART.bench(close, tmp_path) as bench:
+        [each] = PART.units(close)
+        row = by_name(each.run(bench))["false-positive rate"]
+    assert (row.verdict, row.expected) == (INFORMATION, None)
+    assert "depends on where they lie" in row.note
 
 
 def test_an_expectation_with_an_error_of_its_own_counts_for_less() -> None:
