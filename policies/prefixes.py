@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 from xxhash import xxh3_64_intdigest
 
+from filters import kernels
 from filters.errors import UnsupportedVersionError
 from filters.fields import Fields
+from filters.key_prefixes import prefix_of
 from filters.sizing_parameters import checked_int
 from policies.contract import FilterReader
 from policies.errors import CorruptBlockError
@@ -29,6 +31,8 @@ from policies.parameters import PREFIX_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from filters.kernels.python.prefixes import PrefixScan
 
 MAGIC = b"LSMP"
 VERSION = 1
@@ -104,11 +108,7 @@ class Prefixes:
 
     def of(self, key: bytes) -> bytes | None:
         """The prefix of a key; None for one that has none."""
-        if self.length is not None:
-            return key[: self.length] if len(key) >= self.length else None
-        assert self.until is not None
-        at = key.find(self.until)
-        return None if at < 0 else key[: at + len(self.until)]
+        return prefix_of(key, self.length or 0, self.until or b"")
 
     def shared_by(self, low: bytes | None, high: bytes | None) -> bytes | None:
         """The prefix of all keys from ``low`` up to ``high``; None where there is no such one."""
@@ -183,33 +183,20 @@ def _check_delimiter(until: object) -> None:
 
 
 class PrefixFeed:
-    """Makes of a filter's keys, as they come in order, what the filter is to have.
+    """Makes of a filter's keys, as they come in order, what the filter is to have."""
 
-    Equal prefixes come one after the other, as the keys do, and are given once.
-    """
-
-    __slots__ = ("_last", "_prefixes")
+    __slots__ = ("_prefixes", "_scan")
 
     def __init__(self, prefixes: Prefixes):
         self._prefixes = prefixes
-        self._last: bytes | None = None
+        scan = kernels.module("prefixes").PrefixScan
+        self._scan: PrefixScan = scan(prefixes.length or 0, prefixes.until or b"")
 
     def __call__(self, keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         """These keys as they are, unless these are left out, and the prefixes that come anew."""
         if self._prefixes.whole_keys:
             yield keys
-        of, last = self._prefixes.of, self._last
-        found: list[bytes] = []
-        for key in keys:
-            if last is not None and key.startswith(last):  # so it is this one's prefix, too
-                continue
-            prefix = of(key)
-            if prefix is None:
-                continue
-            last = prefix
-            found.append(prefix)
-        self._last = last
-        yield found
+        yield self._scan.add_many(keys)
 
 
 class PrefixReader:

@@ -50,6 +50,11 @@ def choose() -> tuple[str, str]:
     return ("native", "it is compiled") if why_not is None else ("python", why_not)
 
 
+def module(name: str) -> ModuleType:
+    """The chosen kernel's module of this name."""
+    return import_module(f"filters.kernels.{choose()[0]}.{name}")
+
+
 def filter_class(family: str) -> type[Filter]:
     """The chosen kernel's class for a family; FilterError where this release has no such one."""
     known = families.every()

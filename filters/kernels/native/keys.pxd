@@ -22,6 +22,9 @@ cdef bint is_bulk(object keys)
 cdef uint64_t digest_number(object digest) except? 0
 cdef int digest_words(lsm_digest kind, object digest, uint64_t *words) except -1
 cdef int digest_of_key(lsm_digest kind, uint64_t seed, object key, uint64_t *digest) except -1
+cdef const uint8_t *packed_key(
+    const Packed *keys, Py_ssize_t index, size_t *size
+) noexcept nogil
 cdef Py_ssize_t digest_packed(
     const Packed *keys, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
     uint64_t *digests,

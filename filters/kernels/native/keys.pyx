@@ -113,23 +113,33 @@ cdef Py_ssize_t digest_packed(
     return count
 
 
+cdef const uint8_t *packed_key(
+    const Packed *keys, Py_ssize_t index, size_t *size
+) noexcept nogil:
+    """Where a packed key lies, and how long it is; NULL for bad offsets."""
+    cdef uint64_t start, stop
+    if keys.width:
+        size[0] = keys.width
+        return keys.data + <size_t>index * keys.width
+    start, stop = offset_at(keys, index), offset_at(keys, index + 1)
+    if start > stop or stop > keys.size:
+        return NULL
+    size[0] = <size_t>(stop - start)
+    return keys.data + start
+
+
 cdef Py_ssize_t ask_packed(
     const Packed *keys, probe_type probe, const void *filter, uint8_t *answers
 ) noexcept nogil:
     """The answers for all packed keys; how many there were before bad offsets, if any."""
+    cdef const uint8_t *key
+    cdef size_t size
     cdef Py_ssize_t i
-    cdef uint64_t start, stop
     for i in range(keys.count):
-        if keys.width:
-            start = <uint64_t>i * keys.width
-            stop = start + keys.width
-        else:
-            start, stop = offset_at(keys, i), offset_at(keys, i + 1)
-            if start > stop or stop > keys.size:
-                return i
-        answers[i] = <uint8_t>probe(
-            filter, <const char *>keys.data + start, <size_t>(stop - start)
-        )
+        key = packed_key(keys, i, &size)
+        if key == NULL:
+            return i
+        answers[i] = <uint8_t>probe(filter, <const char *>key, size)
     return keys.count
 
 
