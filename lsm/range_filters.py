@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from lsm.errors import CorruptionError, IOError
+from lsm.version import Version
 from policies.builtin import FamilyPolicy, NoFilterPolicy
 from policies.contract import may_contain_range
 from policies.prefixes import PrefixReader
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from lsm.kernels.python import Table
     from lsm.loaded_filter import LoadedFilter
     from lsm.tables import TableCache
-    from lsm.version import PlacedTable, Version
+    from lsm.version import PlacedTable
     from policies import FilterPolicy, LevelPolicies
 
 # A range with more tables of a level is taken to have keys there.
 _MOST_ASKED = 4
 
 _low_of = attrgetter("low")
+
+_NO_TABLES = Version.empty()  # for many views: a version takes longer to make than to ask filters
 
 
 @attrs.define
@@ -82,14 +85,17 @@ def narrowed(
         return view
     version: Version = view.version
     levels: list[Sequence[PlacedTable]] = [()] * len(version.levels)
-    has_less = False
+    has_less = has_any = False
     for run in _runs(version, asked):
         kept = run
         if run[0].level == 0 or len(run) <= _MOST_ASKED:
             kept = [placed for placed in run if _may_have(tables, placed, asked)]
         levels[run[0].level] = kept
         has_less |= len(kept) < len(run)
-    return type(view)(view.memtables, version.only(levels)) if has_less else view
+        has_any |= bool(kept)
+    if not has_less:
+        return view
+    return type(view)(view.memtables, version.only(levels) if has_any else _NO_TABLES)
 
 
 def _runs(version: Version, asked: KeyRange) -> Iterator[Sequence[PlacedTable]]:
@@ -147,8 +153,8 @@ def _answer_of(
     if ranges is None:
         return None
     try:
-        if isinstance(ranges, PrefixReader) and not ranges.can_tell(asked.low, asked.high):
-            return None
+        if isinstance(ranges, PrefixReader):
+            return ranges.told(asked.low, asked.high)
         return may_contain_range(ranges, asked.low, asked.high)
     except BaseException as error:
         tables.filters.probe_failed(opened, loaded, error)

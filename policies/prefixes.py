@@ -220,14 +220,14 @@ class PrefixReader:
         """The answers for many keys, in order."""
         return [self.might_contain(key) for key in keys]
 
-    def can_tell(self, low: bytes | None, high: bytes | None) -> bool:
-        """Whether all keys from ``low`` up to ``high`` have one prefix."""
-        return self.prefixes.shared_by(low, high) is not None
+    def told(self, low: bytes | None, high: bytes | None) -> bool | None:
+        """The answer for a range; None where its keys need not all have one prefix."""
+        prefix = self.prefixes.shared_by(low, high)
+        return None if prefix is None else self.reader.might_contain(prefix) is not False
 
     def may_contain_range(self, low: bytes | None, high: bytes | None) -> bool:
         """False: it has no key from ``low`` up to ``high``."""
-        prefix = self.prefixes.shared_by(low, high)
-        return prefix is None or self.reader.might_contain(prefix)
+        return self.told(low, high) is not False
 
     @property
     def expected_fpr(self) -> float | None:

@@ -361,10 +361,13 @@ def test_under_another_order_of_keys_nobody_is_asked(chosen: ModuleType) -> None
 def test_who_reads_some_tables_keeps_the_files_of_all(chosen: ModuleType) -> None:
     choice = CHOICES["grafite"]
     with opened(tree(choice), choice) as db:
-        iterator = db.iterator(prefix=b"04:")
+        for number in range(10):
+            db.put(b"05:%d" % number, b"of one table")
+        db.flush()
+        iterator = db.iterator(prefix=b"05:")
         view = db._store.opened_view()
         narrow = db._store.tables.narrowed(view, (b"05:", True), (b"05;", False))
-        assert list(narrow.version.tables()) == []
+        assert 0 < len(list(narrow.version.tables())) < len(list(view.version.tables()))
         assert narrow.version.whole is view.version
         live = db._store.manifest.live_files()
         del view
@@ -375,6 +378,17 @@ def test_who_reads_some_tables_keeps_the_files_of_all(chosen: ModuleType) -> Non
         del narrow, iterator
         db.compact_range(force=True)
         assert not live & db._store.manifest.live_files()
+
+
+def test_who_reads_no_table_keeps_no_files(chosen: ModuleType) -> None:
+    choice = CHOICES["grafite"]
+    with opened(tree(choice), choice) as db:
+        db.put(b"05:", b"in memory")
+        iterator = db.iterator(prefix=b"05:")
+        live = db._store.manifest.live_files()
+        db.compact_range(force=True)
+        assert not live & db._store.manifest.live_files()
+        assert list(iterator) == [(b"05:", b"in memory")]
 
 
 @pytest.mark.parametrize("name", ["grafite, partitioned", "two bytes, partitioned"])
