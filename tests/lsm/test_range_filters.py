@@ -247,6 +247,39 @@ def test_filters_of_prefixes_alone_are_asked_by_lookups(chosen: ModuleType) -> N
         assert db.get(b"no delimiter") is None
 
 
+ALONE = {
+    "two bytes": Choice(policies.BlockedPolicy(), prefixes=Prefixes(length=2, whole_keys=False)),
+    "a colon": CHOICES["prefixes alone"],
+    "two bytes, partitioned": Choice(
+        policies.XorPolicy(), "partitioned", 1, Prefixes(length=2, whole_keys=False)
+    ),
+    "two colons, in LevelDB's": Choice(
+        policies.LevelDBPolicy(), prefixes=Prefixes(until=b"::", whole_keys=False)
+    ),
+    "a colon, in Cassandra's": Choice(
+        policies.CassandraPolicy(), prefixes=Prefixes(until=b":", whole_keys=False)
+    ),
+}
+
+
+@pytest.mark.parametrize("choice", ALONE.values(), ids=ALONE)
+def test_filters_of_prefixes_alone_deny_no_key_of_any_length(
+    choice: Choice, chosen: ModuleType, rng: random.Random
+) -> None:
+    storage = SimulatedStorage()
+    known = {some_key(rng): b"value" for _ in range(200)} | {b"": b"", b":": b"1", b"::": b"2"}
+    with opened(storage, choice, create_if_missing=True) as db:
+        for key, value in known.items():
+            db.put(key, value)
+        db.flush()
+        asked = [*known, *(some_key(rng) for _ in range(300)), b"~~~", b"~~:~::"]
+        answers = [known.get(key) for key in asked]
+        assert [db.get(key) for key in asked] == answers
+        assert db.get_many(asked) == answers
+        (counted,) = [each.counters for each in db.stats().filters]
+        assert counted.skipped > 0
+
+
 # -- What does not go well -----------------------------------------------------------------
 
 

@@ -3,30 +3,18 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memcmp, memcpy
 
 from filters.key_prefixes import prefix_of
 from filters.kernels.native.keys cimport KeySource, Packed, packed_key
 from filters.packed_keys import PackedKeys
 
 
-# What a prefix is, and the last one that was found.
-cdef struct Rule:
-    size_t length
-    const uint8_t *until
-    size_t until_size
-    const uint8_t *last
-    size_t last_size
-
-
-# Prefixes one behind the other, and where each ends.
-cdef struct Found:
-    uint8_t *data
-    size_t size
-    size_t capacity
-    int64_t *ends
-    Py_ssize_t count
-    Py_ssize_t most
+cdef Rule rule_of(size_t length, bytes until):
+    """The rule that a length is, or a delimiter, valid as long as that."""
+    return Rule(
+        length, <const uint8_t *>PyBytes_AS_STRING(until), <size_t>PyBytes_GET_SIZE(until)
+    )
 
 
 cdef class PrefixScan:
@@ -34,10 +22,6 @@ cdef class PrefixScan:
 
     A prefix has ``length`` bytes, or if that is 0 it ends with the first ``until``.
     """
-
-    cdef size_t _length
-    cdef bytes _until
-    cdef bytes _last
 
     def __init__(self, size_t length, bytes until not None):
         self._length = length
@@ -59,19 +43,17 @@ cdef class PrefixScan:
         return found
 
     cdef object _of_packed(self, KeySource source):
-        cdef Rule rule
+        cdef Rule rule = rule_of(self._length, self._until)
         cdef Found found = Found(NULL, 0, 0, NULL, 0, 0)
+        cdef const uint8_t *last = NULL
+        cdef size_t last_size = 0
         cdef Py_ssize_t seen
-        rule.length = self._length
-        rule.until = <const uint8_t *>PyBytes_AS_STRING(self._until)
-        rule.until_size = <size_t>PyBytes_GET_SIZE(self._until)
-        rule.last, rule.last_size = NULL, 0
         if self._last is not None:
-            rule.last = <const uint8_t *>PyBytes_AS_STRING(self._last)
-            rule.last_size = <size_t>PyBytes_GET_SIZE(self._last)
+            last = <const uint8_t *>PyBytes_AS_STRING(self._last)
+            last_size = <size_t>PyBytes_GET_SIZE(self._last)
         try:
             with nogil:
-                seen = scan(&source.packed, &rule, &found)
+                seen = scan(&source.packed, &rule, last, last_size, &found)
             if seen < 0:
                 raise MemoryError("there is no memory for the prefixes of keys")
             if seen < source.count:
@@ -97,7 +79,9 @@ cdef class PrefixScan:
         return PackedKeys(data, offsets=memoryview(ends).cast("q"))
 
 
-cdef Py_ssize_t scan(const Packed *keys, Rule *rule, Found *found) noexcept nogil:
+cdef Py_ssize_t scan(
+    const Packed *keys, const Rule *rule, const uint8_t *last, size_t last_size, Found *found
+) noexcept nogil:
     """How many keys came before bad offsets; all of them if there are none; -1 for no memory."""
     cdef const uint8_t *key
     cdef size_t size, prefix
@@ -106,35 +90,16 @@ cdef Py_ssize_t scan(const Packed *keys, Rule *rule, Found *found) noexcept nogi
         key = packed_key(keys, i, &size)
         if key == NULL:
             return i
-        if rule.last != NULL and size >= rule.last_size:
-            if memcmp(key, rule.last, rule.last_size) == 0:  # so it is this one's prefix, too
+        if last != NULL and size >= last_size:
+            if memcmp(key, last, last_size) == 0:  # so it is this one's prefix, too
                 continue
         prefix = prefix_size(rule, key, size)
         if prefix == 0:
             continue
         if append(found, key, prefix):
             return -1
-        rule.last, rule.last_size = key, prefix
+        last, last_size = key, prefix
     return keys.count
-
-
-cdef inline size_t prefix_size(const Rule *rule, const uint8_t *key, size_t size) noexcept nogil:
-    """How long the prefix of a key is; 0 for one that has none."""
-    cdef const uint8_t *at = key
-    cdef const uint8_t *end
-    if rule.length:
-        return rule.length if size >= rule.length else 0
-    if size < rule.until_size:
-        return 0
-    end = key + (size - rule.until_size + 1)
-    while at < end:
-        at = <const uint8_t *>memchr(at, rule.until[0], <size_t>(end - at))
-        if at == NULL:
-            return 0
-        if memcmp(at, rule.until, rule.until_size) == 0:
-            return <size_t>(at - key) + rule.until_size
-        at += 1
-    return 0
 
 
 cdef int append(Found *found, const uint8_t *prefix, size_t size) noexcept nogil:

@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters.kernels.native.base cimport lsm_probe_v1
 from filters.kernels.native.hashing cimport LSM_DIGEST_LEVELDB
+from filters.kernels.native.prefixes cimport Rule, prefix_size
 from lsm.kernels.native.cache_item cimport CacheItem
 from lsm.kernels.native.partitions cimport Partitions
 
@@ -13,6 +14,7 @@ cdef enum:
     SILENT                    # it has no say
     BY_DIGEST                 # in C, with a digest that other filters can share
     BY_KEY                    # in C, with the key
+    BY_PREFIX                 # in C, with the prefix of the key
     BY_WINDOW                 # in C, with LevelDB's hash and where the block begins
     BY_PARTITION              # as the filter of the partition that may have the key
     IN_PYTHON
@@ -45,8 +47,9 @@ cdef class FilterDoor(CacheItem):
     cdef bint is_none         # there is none, and that will not change
     cdef const lsm_probe_v1 *probe
     cdef lsm_windows windows_c  # under BY_WINDOW
+    cdef Rule rule            # under BY_PREFIX
     cdef Partitions parts     # under BY_PARTITION
-    cdef object _kept         # what `probe` or `windows_c` points to
+    cdef object _kept         # what `probe`, `windows_c` or `rule` points to
 
     cdef int decide(self) except -1
     cdef void mark_at(self, bint *place) noexcept
@@ -55,6 +58,10 @@ cdef class FilterDoor(CacheItem):
 cdef inline bint denies(FilterDoor door, lsm_question *question) noexcept:
     """Whether a filter with a door in C says no."""
     cdef const lsm_probe_v1 *probe = door.probe
+    cdef size_t length
+    if door.manner == BY_PREFIX:
+        length = prefix_size(&door.rule, question.key, question.length)
+        return length and not probe.probe(probe.self, <const char *>question.key, length)
     if door.manner == BY_KEY:
         return not probe.probe(probe.self, <const char *>question.key, question.length)
     if (

@@ -7,11 +7,13 @@ filters of all levels with it.
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 
+from filters.kernels.native.prefixes cimport rule_of
 from filters.kernels.native.hashing cimport (
     LSM_DIGEST_CASSANDRA, LSM_DIGEST_XXH3_64, lsm_digest, lsm_digest_of, lsm_xxh3_64
 )
 
 from lsm.disk.filter_blocks import WindowReader
+from policies.prefixes import PrefixReader
 
 
 cdef const char *CAPSULE = "lsm.probe.v1"
@@ -41,7 +43,9 @@ cdef class FilterDoor(CacheItem):
     cdef int decide(self) except -1:
         """Find out how the filter is asked; of another's filter the door is checked."""
         cdef const lsm_probe_v1 *probe
-        reader = self.reader
+        reader, by_prefix = self.reader, None
+        if type(reader) is PrefixReader:
+            reader, by_prefix = reader.reader, reader.prefixes
         if self.partitions is not None:
             self.manner = IN_PYTHON
             if type(self.partitions) is Partitions:
@@ -68,6 +72,11 @@ cdef class FilterDoor(CacheItem):
                     self._kept = capsule
                     self.probe = probe
                     self.manner = BY_DIGEST if probe.digest_kind < LSM_DIGEST_CASSANDRA else BY_KEY
+                    if by_prefix is not None:
+                        until = by_prefix.until or b""
+                        self.rule = rule_of(by_prefix.length or 0, until)
+                        self._kept = capsule, until
+                        self.manner = BY_PREFIX
         return 0
 
 
