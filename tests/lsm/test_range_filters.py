@@ -22,6 +22,7 @@ from policies.config import Choice
 from policies.prefixes import Prefixes
 from tests.effort import by_effort
 from tests.lsm import odd_policies
+from tests.lsm.forging import Parts
 from tests.lsm.odd_policies import RangesLosePolicy, RangesRaisePolicy, SetPolicy
 from tests.lsm.refilterable import Data
 from tests.lsm.simulated import SimulatedStorage
@@ -321,6 +322,61 @@ def test_damage_costs_reads_and_no_entry(name: str, chosen: ModuleType, rng: ran
                     continue  # of a block of data
                 assert len(found) == (0 if head % 2 else 10)
         put(storage, path, data)
+
+
+@pytest.mark.parametrize("name", ["first byte", "prefixes alone"])
+def test_a_frame_under_a_right_checksum_is_not_believed_either(
+    name: str, chosen: ModuleType
+) -> None:
+    """Whoever mended the checksum of a table's block has not mended those within it."""
+    choice = CHOICES[name]
+    storage = SimulatedStorage()
+    keys = [b"%02d:%02d" % (head, number) for head in range(0, 20, 2) for number in range(10)]
+    with opened(storage, choice, create_if_missing=True) as db:
+        for key in keys:
+            db.put(key, key)
+        db.flush()
+    [path] = [f"db/{each}" for each in storage.list("db") if each.endswith(".ldb")]
+    data = storage.read(path)
+    [(at, (key, frame))] = [
+        (at, each)
+        for at, each in enumerate(Parts.of(data).meta)
+        if each[0].startswith(b"prefixfilter.lsm.")
+    ]
+    head = len(choice.prefixes.encode() if choice.prefixes else b"")
+    forged = [flipped(frame, bit) for bit in range(0, 8 * head, by_effort(5, 1, 1))]
+    forged += [frame[:size] for size in range(0, len(frame), by_effort(17, 3, 1))]
+    forged += [frame[head:], frame[: head // 2] + frame[head:]]
+    for contents in forged:
+        parts = Parts.of(data)
+        parts.meta[at] = key, contents
+        put(storage, path, padded(parts, len(data)))
+        with opened(storage, choice, read_only=True) as db:
+            assert db.get_many(keys[::7]) == keys[::7]
+            assert db.get(b"05:00") is None
+            for number in (4, 5):
+                found = list(db.iterator(prefix=b"%02d:" % number))
+                assert len(found) == (0 if number % 2 else 10)
+            [filters] = [each.tables for each in db.filters() if each.tables]
+            assert [each.state in ("corrupt", "unknown") for each in filters] == [True]
+
+
+def padded(parts: Parts, size: int) -> bytes:
+    """The table, with something unknown in it that makes it as long as the manifest says."""
+    for name in (b"something unknown", b"something unknown!"):
+        parts.meta.append((name, b""))
+        for missing in range(size - len(parts.assembled()), 0, -1):
+            parts.meta[-1] = name, bytes(missing)
+            if len(data := parts.assembled()) == size:
+                return data
+        parts.meta.pop()
+    raise AssertionError("a handle of one byte more keeps it from that size")
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
 
 
 def put(storage: SimulatedStorage, path: str, data: bytes) -> None:
