@@ -57,4 +57,6 @@ COSTS = {
     "rocksdb": Cost(build=7.49, probe=15.4, smaller=(11.4, 12)),
     "ribbon": Cost(build=48.6, probe=22.7, smaller=(18.3, 19.5)),
     "cassandra": Cost(build=22.7, probe=28.8, smaller=(22.7, 23.4)),
+    "grafite": Cost(build=109, probe=77.3, smaller=(70.1, 70.1)),
+    "surf": Cost(build=878, probe=206, smaller=(112, 166)),
 }
