@@ -1,0 +1,145 @@
+"""Tables as other stores write them: live ones, and forged ones in forms that nobody writes now."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.lsm.independent_table import TRAILER, Pair, contents_of, internal_key, masked_crc, varint
+
+CHECKSUMS = ("no_checksum", "crc32c", "xxhash", "xxhash64", "xxh3")
+COMPRESSIONS = ("none", "snappy", "zlib", "bz2", "lz4", "lz4hc", "zstd")
+VERSIONS = range(2, 8)
+
+ROCKSDB_MAGIC = 0x88E2_41B7_85F4_CFF7
+PEBBLE_MAGIC = 0xB3AA_9FF0_B3AA_9FF0
+
+
+def keys_of(count: int) -> list[bytes]:
+    """So many keys in order, some with bytes above 127 at their ends."""
+    return [b"key%06d" % number + b"\xff\x80"[: number % 3] for number in range(count)]
+
+
+def write_rocksdbs(
+    path: Path,
+    keys: Iterable[bytes],
+    *,
+    version: int = 5,
+    checksum: str = "xxh3",
+    compression: str = "none",
+    partitioned: bool = False,
+    prefix: Any = None,
+    hashed: bool = False,
+    bits_per_key: float = 10,
+    index_interval: int = 1,
+) -> Path:
+    """A table that RocksDB itself writes, of blocks and partitions that are small."""
+    import rocksdict
+
+    blocks = rocksdict.BlockBasedOptions()
+    blocks.set_bloom_filter(bits_per_key, False)
+    blocks.set_format_version(version)
+    blocks.set_checksum_type(getattr(rocksdict.ChecksumType, checksum)())
+    blocks.set_block_size(512)
+    blocks.set_index_block_restart_interval(index_interval)
+    if partitioned:
+        blocks.set_partition_filters(True)
+        blocks.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
+        blocks.set_metadata_block_size(256)
+    if hashed:
+        blocks.set_data_block_index_type(rocksdict.DataBlockIndexType.binary_and_hash())
+    options = rocksdict.Options(raw_mode=True)
+    options.set_block_based_table_factory(blocks)
+    options.set_compression_type(getattr(rocksdict.DBCompressionType, compression)())
+    if prefix is not None:
+        options.set_prefix_extractor(prefix)
+    writer = rocksdict.SstFileWriter(options)
+    writer.open(str(path))
+    for key in keys:
+        writer[key] = b"value " * 8
+    writer.finish()
+    return path
+
+
+def write_leveldbs(path: Path, keys: Sequence[bytes], **more: Any) -> Path:
+    """The one table of a database that LevelDB itself writes, of blocks that are small."""
+    import plyvel
+
+    options = {"block_size": 512, "bloom_filter_bits": 10, **more}
+    with plyvel.DB(str(path), create_if_missing=True, **options) as db:
+        for key in keys:
+            db.put(key, b"value " * 8)
+        db.compact_range()
+    [table] = path.glob("*.ldb")
+    return table
+
+
+def stored(contents: bytes, kind: int = 0) -> bytes:
+    """A block with its trailer, under CRC-32C."""
+    data = contents + bytes((kind,))
+    return data + struct.pack("<I", masked_crc(data))
+
+
+def forge(
+    keys: Sequence[bytes],
+    filters: Sequence[Pair] = (),
+    *,
+    properties: Sequence[Pair] = (),
+    magic: int = ROCKSDB_MAGIC,
+    version: int = 2,
+    kind: int = 0,
+    squeeze: Any = bytes,
+    per_block: int = 10,
+    columnar: bool = False,
+) -> bytes:
+    """A table of these keys with filters under their names, in RocksDB's or Pebble's form.
+
+    Data blocks are squeezed as a kind. Columnar is the metaindex, as Pebble has it from 6 on.
+    """
+    data, index, named = b"", [], []
+    for start in range(0, len(keys), per_block):
+        some = [internal_key(key, 7) for key in keys[start : start + per_block]]
+        block = stored(squeeze(contents_of([(key, b"v" * 60) for key in some])), kind)
+        index.append((some[-1], varint(len(data)) + varint(len(block) - TRAILER)))
+        data += block
+    said = [(b"rocksdb.properties", contents_of(sorted(properties), interval=1))]
+    for name, contents in sorted([*filters, *said]):
+        named.append((name, varint(len(data)) + varint(len(contents))))
+        data += stored(contents)
+    metaindex = columns_of(named) if columnar else contents_of(named, interval=1)
+    handles = b""
+    for contents in (metaindex, contents_of(index, interval=1)):
+        handles += varint(len(data)) + varint(len(contents))
+        data += stored(contents)
+    return data + footer(handles, magic, version)
+
+
+def footer(handles: bytes, magic: int, version: int, checksum: int = 1) -> bytes:
+    """The footer of a table in RocksDB's or Pebble's form, up to version 5 and to any one."""
+    head, end = bytes((checksum,)) + handles.ljust(40, b"\0"), struct.pack("<IQ", version, magic)
+    if magic == PEBBLE_MAGIC and version >= 6:
+        head += bytes(4) if version >= 7 else b""
+        return head + struct.pack("<I", masked_crc(head + end)) + end
+    return head + end
+
+
+def columns_of(pairs: Sequence[Pair], width: int = 2) -> bytes:
+    """Names and values in Pebble's columns."""
+    columns = [[name for name, _ in pairs], [value for _, value in pairs]]
+    block = struct.pack("<BHI", 1, 2, len(pairs))
+    at, parts = len(block) + 10, b""
+    for strings in columns:
+        block += struct.pack("<BI", 3, at + len(parts))
+        ends = [sum(map(len, strings[:count])) for count in range(len(strings) + 1)]
+        parts += bytes((width,))
+        parts += bytes(-(at + len(parts)) % width)
+        parts += b"".join(end.to_bytes(width, "little") for end in ends) + b"".join(strings)
+    return block + parts + b"\0"
+
+
+def windows_of(filters: Sequence[bytes], base_lg: int = 11) -> bytes:
+    """A filter block in LevelDB's form."""
+    offsets = [sum(map(len, filters[:count])) for count in range(len(filters) + 1)]
+    return b"".join(filters) + struct.pack(f"<{len(offsets)}I", *offsets) + bytes((base_lg,))
