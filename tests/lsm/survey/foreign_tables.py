@@ -134,7 +134,7 @@ def columns_of(pairs: Sequence[Pair], width: int = 2) -> bytes:
         block += struct.pack("<BI", 3, at + len(parts))
         ends = [sum(map(len, strings[:count])) for count in range(len(strings) + 1)]
         parts += bytes((width,))
-        parts += bytes(-(at + len(parts)) % width)
+        parts += bytes(-(at + len(parts)) % max(width, 1))
         parts += b"".join(end.to_bytes(width, "little") for end in ends) + b"".join(strings)
     return block + parts + b"\0"
 
