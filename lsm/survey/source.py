@@ -28,7 +28,7 @@ class Source:
         if not 0 <= offset <= end <= self.size:
             raise self.damaged(
                 offset,
-                f"the {what} would take {size} bytes there, and the file has {self.size}",
+                f"the {what} would take {size} bytes from there, and the file has {self.size}",
             )
         return self._mapped.data[offset:end]
 

@@ -92,23 +92,24 @@ def forge(
     kind: int = 0,
     squeeze: Any = bytes,
     per_block: int = 10,
-    columnar: bool = False,
 ) -> bytes:
     """A table of these keys with filters under their names, in RocksDB's or Pebble's form.
 
-    Data blocks are squeezed as a kind. Columnar is the metaindex, as Pebble has it from 6 on.
+    Data blocks are squeezed as a kind. Of Pebble's columnar blocks it has those of names.
     """
+    pebbles = version if magic == PEBBLE_MAGIC else 0
     data, index, named = b"", [], []
     for start in range(0, len(keys), per_block):
         some = [internal_key(key, 7) for key in keys[start : start + per_block]]
         block = stored(squeeze(contents_of([(key, b"v" * 60) for key in some])), kind)
         index.append((some[-1], varint(len(data)) + varint(len(block) - TRAILER)))
         data += block
-    said = [(b"rocksdb.properties", contents_of(sorted(properties), interval=1))]
+    names = columns_of if pebbles >= 7 else contents_of
+    said = [(b"rocksdb.properties", names(sorted(properties)))]
     for name, contents in sorted([*filters, *said]):
         named.append((name, varint(len(data)) + varint(len(contents))))
         data += stored(contents)
-    metaindex = columns_of(named) if columnar else contents_of(named, interval=1)
+    metaindex = columns_of(named) if pebbles >= 6 else contents_of(named)
     handles = b""
     for contents in (metaindex, contents_of(index, interval=1)):
         handles += varint(len(data)) + varint(len(contents))

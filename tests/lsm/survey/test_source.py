@@ -33,7 +33,7 @@ def test_empty_files_and_those_that_may_only_be_read_are_read(tmp_path: Path) ->
     before = os.stat(path)
     with Source(path) as source:
         assert (source.size, source.end(8)) == (0, b"")
-        with pytest.raises(CorruptionError, match="the byte would take 1 bytes there"):
+        with pytest.raises(CorruptionError, match="the byte would take 1 bytes from there"):
             source.read(0, 1, "byte")
     after = os.stat(path)
     assert (after.st_mtime_ns, after.st_size, after.st_mode) == (
