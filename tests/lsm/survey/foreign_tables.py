@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from xxhash import xxh3_64_intdigest
+
+from filters.compat_hashing import rocksdb_hash
 from tests.lsm.independent_table import TRAILER, Pair, contents_of, internal_key, masked_crc, varint
 
 CHECKSUMS = ("no_checksum", "crc32c", "xxhash", "xxhash64", "xxh3")
@@ -144,3 +147,86 @@ def windows_of(filters: Sequence[bytes], base_lg: int = 11) -> bytes:
     """A filter block in LevelDB's form."""
     offsets = [sum(map(len, filters[:count])) for count in range(len(filters) + 1)]
     return b"".join(filters) + struct.pack(f"<{len(offsets)}I", *offsets) + bytes((base_lg,))
+
+
+def signed_window_of(keys: Sequence[bytes], bits_per_key: int = 10, probes: int = 6) -> bytes:
+    """The filter of a window as RocksDB had it before 7.0: LevelDB's bits, RocksDB's hash."""
+    size = max(64, len(keys) * bits_per_key) + 7 & ~7
+    array = 0
+    for key in keys:
+        h = rocksdb_hash(key)
+        step = h >> 17 | h << 15 & 0xFFFF_FFFF
+        for _ in range(probes):
+            array |= 1 << h % size
+            h = h + step & 0xFFFF_FFFF
+    return array.to_bytes(size // 8, "little") + bytes((probes,))
+
+
+def pebble_lines_of(keys: Sequence[bytes], lines: int, probes: int = 6) -> bytes:
+    """Pebble's Bloom filter: bits rotated to and added up within one of so many lines."""
+    array = 0
+    for key in keys:
+        h = rocksdb_hash(key)
+        line, step = 512 * (h % lines), h >> 17 | h << 15 & 0xFFFF_FFFF
+        for _ in range(probes):
+            array |= 1 << line + h % 512
+            h = h + step & 0xFFFF_FFFF
+    return array.to_bytes(64 * lines, "little") + struct.pack("<BI", probes, lines)
+
+
+def pebble_fuse_of(keys: Sequence[bytes], bits: int) -> bytes:
+    """Pebble's binary fuse filter, by the first seed under which the keys can be peeled off."""
+    shift = 5
+    segments = max(1, -(-len(keys) * 4 // 3 >> shift) - 1)
+    for seed in range(1000):
+        edges = [_fuse_places(key, seed, segments, shift) for key in keys]
+        order = _peeled([places for places, _ in edges])
+        if order is not None:
+            break
+    numbers = [0] * ((segments + 2) << shift)
+    for edge, free in reversed(order):
+        places, wanted = edges[edge]
+        numbers[free] = wanted & (1 << bits) - 1
+        for place in places:
+            numbers[free] ^= numbers[place] if place != free else 0
+    packed = sum(number << bits * place for place, number in enumerate(numbers))
+    count = len(numbers)
+    size = {4: (count + 1) // 2, 8: count, 10: (10 * count + 7) // 8 + 3, 16: 2 * count}.get(
+        bits, (count + 1) // 2 * 3 + 1
+    )
+    return packed.to_bytes(size, "little") + struct.pack("<QIBB", seed, segments, shift, bits)
+
+
+def _fuse_places(
+    key: bytes, seed: int, segments: int, shift: int
+) -> tuple[tuple[int, int, int], int]:
+    h = (xxh3_64_intdigest(key) + seed) % 2**64
+    for factor in (0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53):
+        h = (h ^ h >> 33) * factor % 2**64
+    h ^= h >> 33
+    length = 1 << shift
+    first = h * (segments * length) // 2**64
+    second = (first + length) ^ ((h // 2**18) % length)
+    third = (first + 2 * length) ^ (h % length)
+    return (first, second, third), (h ^ h >> 32) % 2**16
+
+
+def _peeled(edges: Sequence[tuple[int, ...]]) -> list[tuple[int, int]] | None:
+    """The edges in an order in which each has a place that no later one has, if there is one."""
+    at: dict[int, set[int]] = {}
+    for edge, places in enumerate(edges):
+        for place in places:
+            at.setdefault(place, set()).add(edge)
+    alone = [place for place, those in at.items() if len(those) == 1]
+    order = []
+    while alone:
+        place = alone.pop()
+        if len(at[place]) != 1:
+            continue
+        [edge] = at[place]
+        order.append((edge, place))
+        for other in edges[edge]:
+            at[other].discard(edge)
+            if len(at[other]) == 1:
+                alone.append(other)
+    return order if len(order) == len(edges) else None
