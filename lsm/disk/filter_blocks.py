@@ -190,6 +190,10 @@ class WindowReader:
     def __len__(self) -> int:
         return len(self._readers)
 
+    def bounds(self, window: int) -> tuple[int, int]:
+        """Where a window's filter begins and ends in the contents: at one place if it has none."""
+        return self._offsets[window], self._offsets[window + 1]
+
     def at(self, block_offset: int) -> FilterReader | None:
         """The filter of the blocks in this window, or None if it has none to ask."""
         window = block_offset >> self.base_lg
@@ -197,7 +201,7 @@ class WindowReader:
             return None
         reader = self._readers[window]
         if reader is None:
-            start, end = self._offsets[window], self._offsets[window + 1]
+            start, end = self.bounds(window)
             if start == end:
                 return None  # no keys were seen here, yet a block is: rather read it
             reader = WINDOWS_POLICY.open(self.contents[start:end])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -71,5 +71,6 @@ class FileFound:
     kind: str
     """What it is: ``table``, ``filter``, ``block``, ``column chunks``."""
     facts: dict[str, Any] = attrs.field(factory=dict)
-    filters: tuple[FilterFound, ...] = ()
+    filters: Sequence[FilterFound] = ()
+    """Where there may be very many, each is looked at when it is asked for, and not kept."""
     problems: tuple[str, ...] = ()

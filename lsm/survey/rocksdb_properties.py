@@ -20,6 +20,8 @@ REVERSED = ("rocksdb.ReverseBytewiseComparator",)
 
 _PREFIX = b"rocksdb."
 _NONE = ("", "nullptr")
+_WHOLE = "rocksdb.Noop"  # to which keys are their own prefixes
+_LONGER_THAN_ANY = 1 << 32
 _EXTRACTOR = re.compile(r"rocksdb\.(Fixed|Capped)Prefix\.([0-9]{1,9})")
 
 
@@ -33,6 +35,8 @@ class PrefixExtractor:
     @classmethod
     def named(cls, name: str) -> PrefixExtractor | None:
         """The one that RocksDB calls so; None for one of its users' own."""
+        if name == _WHOLE:
+            return cls(_LONGER_THAN_ANY, True)
         found = _EXTRACTOR.fullmatch(name)
         return None if found is None else cls(int(found[2]), found[1] == "Capped")
 

@@ -16,6 +16,7 @@ from lsm.survey import block_checksums
 from lsm.survey.columnar_block import read_columns
 from lsm.survey.data_blocks import DataBlocks
 from lsm.survey.foreign_blocks import plain_form
+from lsm.survey.found import FileFound
 from lsm.survey.rocksdb_properties import METAINDEX_KEY as ROCKSDB_PROPERTIES
 from lsm.survey.rocksdb_properties import RocksDBProperties
 from lsm.survey.table_blocks import TableBlocks
@@ -35,6 +36,25 @@ _YEAR_10000 = 253_402_300_800
 def is_one(source: Source) -> bool:
     """Whether a file ends as block-based tables do."""
     return source.end(MAGIC_BYTES) in MAGICS
+
+
+def found(source: Source) -> FileFound:
+    """What is found in a table, and its filters; CorruptionError where its footer is damaged.
+
+    The source stays open as long as anybody asks for keys, or for one of many filters.
+    """
+    from lsm.survey.table_filters import filters_of  # which reads tables
+
+    table = Table(source)
+    return FileFound(
+        path=source.path,
+        size=source.size,
+        store=table.store,
+        kind="table",
+        facts=table.facts(),
+        filters=filters_of(table),
+        problems=tuple(table.problems),
+    )
 
 
 class Table:
