@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import attrs
@@ -89,7 +90,7 @@ def found(opened: Opened, where: str, offset: int, size: int, guard: Guard) -> F
         parameters=opened.parameters,
         num_keys=opened.num_keys,
         fill=fill,
-        expected_fpr=None if reader is None else claims.expected_fpr(reader),
+        expected_fpr=None if reader is None else partial(claims.expected_fpr, reader),
         problem=opened.problem,
         reader=reader,
         keys=opened.keys,

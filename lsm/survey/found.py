@@ -44,11 +44,22 @@ class FilterFound:
     parameters: dict[str, Any] = attrs.field(factory=dict)
     num_keys: int | None = None
     fill: float | None = None
-    expected_fpr: float | None = None
+    _expected_fpr: float | Callable[[], float | None] | None = attrs.field(
+        default=None, repr=False, eq=False
+    )
     problem: str = ""
     """Why it cannot be asked, or what is wrong with it; empty where nothing is."""
     reader: Any = attrs.field(default=None, repr=False, eq=False)
     keys: Callable[[], Iterator[bytes]] | None = attrs.field(default=None, repr=False, eq=False)
+
+    @property
+    def expected_fpr(self) -> float | None:
+        """The share of absent keys that its bits let through.
+
+        Where it is handed over as a function, it is found out when it is asked for.
+        """
+        rate = self._expected_fpr
+        return rate() if callable(rate) else rate
 
     @property
     def bits_per_key(self) -> float | None:
