@@ -70,7 +70,11 @@ def partitioned(table: Table, handle: Handle) -> tuple[int, Callable[[int], Filt
     """The filters that a top-level index leads to; CorruptionError where it is damaged."""
     lasts, handles = _partitions(table, handle)
     added, is_after = added_to(table), order_of(table)
-    ranges = None if added.unknown or is_after is None else _Ranges(table, lasts, is_after, added)
+    ranges = None
+    if is_after is None and table.properties is not None and not added.unknown:
+        added = AddedKeys(f"of ranges in the order of {table.properties.comparator}", unknown=True)
+    if is_after is not None and not added.unknown:
+        ranges = _Ranges(table, lasts, is_after, added)
 
     def partition(number: int) -> FilterFound:
         keys = None if ranges is None else partial(ranges.keys, number)

@@ -17,6 +17,7 @@ COMPRESSIONS = ("none", "snappy", "zlib", "bz2", "lz4", "lz4hc", "zstd")
 VERSIONS = range(2, 8)
 
 ROCKSDB_MAGIC = 0x88E2_41B7_85F4_CFF7
+PARTITIONED = b"partitionedfilter.rocksdb.BuiltinBloomFilter"
 PEBBLE_MAGIC = 0xB3AA_9FF0_B3AA_9FF0
 
 
@@ -95,10 +96,12 @@ def forge(
     kind: int = 0,
     squeeze: Any = bytes,
     per_block: int = 10,
+    partitions: Sequence[Pair] = (),
 ) -> bytes:
     """A table of these keys with filters under their names, in RocksDB's or Pebble's form.
 
-    Data blocks are squeezed as a kind. Of Pebble's columnar blocks it has those of names.
+    Data blocks are squeezed as a kind. Partitions are filters, each with its last key. Of Pebble's
+    columnar blocks it has those of names.
     """
     pebbles = version if magic == PEBBLE_MAGIC else 0
     data, index, named = b"", [], []
@@ -109,6 +112,12 @@ def forge(
         data += block
     names = columns_of if pebbles >= 7 else contents_of
     said = [(b"rocksdb.properties", names(sorted(properties)))]
+    parts = []
+    for last, contents in partitions:
+        parts.append((internal_key(last, 7), varint(len(data)) + varint(len(contents))))
+        data += stored(contents)
+    if parts:
+        said.append((PARTITIONED, contents_of(parts, interval=1)))
     for name, contents in sorted([*filters, *said]):
         named.append((name, varint(len(data)) + varint(len(contents))))
         data += stored(contents)

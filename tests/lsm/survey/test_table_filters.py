@@ -180,6 +180,31 @@ def test_whole_keys_are_told_where_prefixes_are_anybodys(tmp_path: Path) -> None
     assert keys_in(found) == KEYS
 
 
+@pytest.mark.parametrize("version", [2, 5])
+@pytest.mark.parametrize("order", ["leveldb.Bytewise", "rocksdb.ReverseBytewise", "mine"])
+def test_partitions_have_the_keys_that_are_looked_for_in_them(
+    order: str, version: int, tmp_path: Path
+) -> None:
+    """Up to the last key of each, and the last one all behind it; in an order that is known."""
+    keys = KEYS[::-1] if "Reverse" in order else KEYS
+    shares = [keys[:100], keys[100:101], keys[101:400], keys[400:]]
+    lasts = [share[-1] for share in shares[:3]] + [keys[500]]
+    filters = [RocksDBBloomFilter.build(share, bits_per_key=12).to_bytes() for share in shares]
+    data = forge(
+        keys,
+        properties=said(comparator=order.encode() + b"Comparator"),
+        partitions=list(zip(lasts, filters, strict=True)),
+        version=version,
+    )
+    found = look(tmp_path / "t", data)
+    assert [each.where for each in found.filters] == [f"partition {n} of 4" for n in (1, 2, 3, 4)]
+    if order == "mine":
+        assert [each.keys for each in found.filters] == [None] * 4
+        assert found.filters[0].form.endswith(", of ranges in the order of mineComparator")
+    else:
+        assert [keys_in(each) for each in found.filters] == shares
+
+
 def test_leveldbs_windows_have_the_keys_of_their_blocks(tmp_path: Path) -> None:
     path = write_leveldbs(tmp_path / "db", KEYS, compression=None)
     found = look(path)
