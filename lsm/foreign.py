@@ -81,15 +81,20 @@ def check(storage: Storage, directory: str) -> Sighting:
 
     A file that cannot be read is no sign of anybody; who needs it reports the error.
     """
+    seen, owner = look(storage, directory)
+    if owner is not None:
+        raise owner.refusal(directory)
+    return seen
+
+
+def look(storage: Storage, directory: str) -> tuple[Sighting, Owner | None]:
+    """What was seen of the directory, and which other store it belongs to, if to any."""
     try:
         names = frozenset(storage.list(directory))
     except IOError:
         names = frozenset()
     seen = Sighting(names, filenames.database_files(names))
-    owner = next(_Directory(storage, directory, seen).owners(), None)
-    if owner is not None:
-        raise owner.refusal(directory)
-    return seen
+    return seen, next(_Directory(storage, directory, seen).owners(), None)
 
 
 @attrs.frozen
@@ -100,6 +105,17 @@ class Sighting:
     files: Files
     edits: dict[bytes, Edit] = attrs.field(factory=dict)
     """LevelDB's edits in its manifest's first records, each by the record."""
+
+    @property
+    def is_like_leveldbs(self) -> bool:
+        """Whether any file is one that only a database of LevelDB's form has."""
+        kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
+        return any(self.files[kind] for kind in kinds) or self.is_ours
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether any file is one that only this engine keeps beside LevelDB's."""
+        return any(name.startswith("lsm-") for name in self.names)
 
     def files_among(self, names: frozenset[str]) -> Files:
         """The files of a database among the names that are there now."""
@@ -119,7 +135,7 @@ class _Directory:
         yield from self.by_names()
         yield from self.by_manifest()
         yield from self.by_tables()
-        if not self.is_like_leveldbs():
+        if not self.seen.is_like_leveldbs:
             yield from self.by_signatures()
 
     def by_names(self) -> Iterator[Owner]:
@@ -137,8 +153,7 @@ class _Directory:
                 name == "MANIFEST" and self._part(name, 0, 4) == b"Bdgr"
             ):
                 yield Owner(_BADGER, name, "which nobody else has")
-        is_ours = any(name.startswith("lsm-") for name in names)
-        if not is_ours and _UUID.fullmatch(self._part("IDENTITY", 0, 64)):
+        if not self.seen.is_ours and _UUID.fullmatch(self._part("IDENTITY", 0, 64)):
             yield Owner(_ROCKSDB, "IDENTITY", "the number of a database")
 
     def by_manifest(self) -> Iterator[Owner]:
@@ -166,13 +181,6 @@ class _Directory:
                 yield Owner(store, name, what)
             elif footer.endswith(MAGIC) and b"rocksdb.properties" in self._metaindex(name, footer):
                 yield Owner(_ROCKSDB, name, "a table with its properties")
-
-    def is_like_leveldbs(self) -> bool:
-        """Whether any file is one that only a database of LevelDB's form has."""
-        kinds = (Kind.CURRENT, Kind.MANIFEST, Kind.TABLE)
-        return any(self.seen.files[kind] for kind in kinds) or any(
-            name.startswith("lsm-") for name in self.seen.names
-        )
 
     def by_signatures(self) -> Iterator[Owner]:
         """Files of stores whose formats have nothing in common with LevelDB's."""
