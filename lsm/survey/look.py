@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lsm import foreign
 from lsm.storage import FileSystem, trying
-from lsm.survey import bare, cassandra
+from lsm.survey import bare, cassandra, parquet
 from lsm.survey.found import FileFound
 from lsm.survey.source import Source
 
@@ -28,6 +28,8 @@ def look(path: str | os.PathLike[str], *, cassandra_version: str | None = None) 
     with Source(path) as source:
         if cassandra_version is not None or cassandra.is_one(source.path):
             return cassandra.found(source, cassandra_version)
+        if parquet.is_one(source):
+            return parquet.found(source)
         if bare.is_one(source):
             return bare.found(source)
         return _unknown(source)
