@@ -6,7 +6,6 @@ somebody asks for them, by name, since nothing here depends on it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -18,7 +17,6 @@ from lsm.errors import CorruptionError
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _STRINGS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _ROWS_AT_ONCE = 1 << 14
-_UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 def of(path: str, row_group: int, column: int, type: str) -> Callable[[], Iterator[bytes]] | None:
@@ -38,13 +36,12 @@ def values(path: str, row_group: int, column: int, type: str) -> Iterator[bytes]
     where = f"{path}: column {column} of row group {row_group}"
     try:
         with parquet.ParquetFile(path, pre_buffer=False, arrow_extensions_enabled=False) as file:
-            schema = file.schema.column(column)
-            unit = _UNITS.get(json.loads(schema.logical_type.to_json()).get("timeUnit", ""), "")
+            name = file.schema.column(column).path
             batches = file.iter_batches(
-                _ROWS_AT_ONCE, row_groups=[row_group], columns=[schema.path], use_threads=False
+                _ROWS_AT_ONCE, row_groups=[row_group], columns=[name], use_threads=False
             )
             for batch in batches:
-                yield from _plain(_leaf(batch, where), type, unit, where)
+                yield from _plain(_leaf(batch, where), type, where)
     except (OSError, arrow.ArrowException) as error:
         raise CorruptionError(f"{where} cannot be read: {error}") from error
 
@@ -67,10 +64,10 @@ def _leaf(batch: Any, where: str) -> Any:
     return array.drop_null()
 
 
-def _plain(array: Any, type: str, unit: str, where: str) -> Iterator[bytes]:
+def _plain(array: Any, type: str, where: str) -> Iterator[bytes]:
     arrow, types = import_module("pyarrow"), import_module("pyarrow.types")
     if type in _WIDTHS:
-        return _slices(_as_stored(array, type, unit, where), _WIDTHS[type])
+        return _slices(_as_stored(array, type, where), _WIDTHS[type])
     if types.is_float16(array.type):
         return _slices(array, 2)
     if types.is_fixed_size_binary(array.type):
@@ -80,7 +77,7 @@ def _plain(array: Any, type: str, unit: str, where: str) -> Iterator[bytes]:
     raise _unknown(where, f"{array.type}")
 
 
-def _as_stored(array: Any, type: str, unit: str, where: str) -> Any:
+def _as_stored(array: Any, type: str, where: str) -> Any:
     """The numbers of a column as wide as they are stored."""
     arrow, types = import_module("pyarrow"), import_module("pyarrow.types")
     wide = {
@@ -94,8 +91,8 @@ def _as_stored(array: Any, type: str, unit: str, where: str) -> Any:
         return array.cast(wide, safe=False)
     if found == wide:
         return array
-    counts = types.is_timestamp(found) or types.is_time(found)
-    if (counts and found.unit == unit) or types.is_date32(found) or types.is_duration(found):
+    counts = types.is_timestamp(found) or types.is_time(found) or types.is_duration(found)
+    if counts or types.is_date32(found):
         return array.view(wide)
     raise _unknown(where, f"{found}")
 

@@ -178,6 +178,10 @@ class SplitBlockFilter:
         if self._stored is None:
             data = self._load()
             header = Header.decode(data[:MOST_HEADER_BYTES], "Bloom filter of Parquet")
+            if header.unknown:
+                raise CorruptionError(
+                    f"Bloom filter of Parquet is of a form that is unknown here: {header.unknown}"
+                )
             end = header.header_bytes + header.num_bytes
             if len(data) < end:
                 raise CorruptionError(

@@ -227,6 +227,7 @@ FAR_FIELD = b"\x05\xfe\xff\xff\xff\x0f"
     [
         (NESTED, "nest deeper than 16"),
         (HUGE_LIST, "would be 2147483647, in 0 bytes"),
+        (b"\x19\x52" + bytes(4), "would be 5, in 4 bytes"),
         (HUGE_MAP, "would be 4294967294, in 0 bytes"),
         (NO_TYPE, "a value of type 14"),
         (FAR_FIELD, "allowed are 1 to 32767"),
@@ -287,6 +288,9 @@ def columns(arrow: Any, rng: random.Random) -> dict[str, Any]:
         "double": arrow.array([number / 7 for number in numbers], arrow.float64()),
         "day": arrow.array([abs(number) % 40_000 for number in numbers], arrow.date32()),
         "moment": arrow.array(numbers, arrow.timestamp("us")),
+        "second": arrow.array(numbers, arrow.timestamp("s")),
+        "instant": arrow.array([1000 * number for number in numbers], arrow.timestamp("ns")),
+        "hour": arrow.array([abs(number) % 24 * 3600 for number in numbers], arrow.time32("s")),
         "seconds": arrow.array(
             [abs(number) % 86_400_000 for number in numbers], arrow.time32("ms")
         ),
@@ -297,11 +301,12 @@ def columns(arrow: Any, rng: random.Random) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.4", "2.6"])
 def test_filters_that_pyarrow_writes_deny_no_value(
-    arrow: Any, path: Path, rng: random.Random
+    version: str, arrow: Any, path: Path, rng: random.Random
 ) -> None:
     made = columns(arrow, rng)
-    found = written(arrow, path, made)
+    found = written(arrow, path, made, version=version)
     assert not found.problems
     assert len(found.filters) == 2 * len(made)
     metadata = arrow.parquet.read_metadata(path)
@@ -330,6 +335,13 @@ def test_values_in_lists_and_structs_are_found(arrow: Any, path: Path) -> None:
     assert [len(list(each.keys())) for each in found.filters if each.keys] == [150, 75, 150]
     for each in found.filters:
         assert measure(each, 500, seed=1).denied == 0
+
+
+def test_values_are_those_of_a_part_of_an_array(arrow: Any) -> None:
+    part = arrow.array([1, None, 2, 3, 4, 5], arrow.int64()).slice(2, 3)
+    assert list(column_values._plain(part, "INT64", "here")) == [
+        number.to_bytes(8, "little") for number in (2, 3, 4)
+    ]
 
 
 def test_values_of_unknown_encoding_are_refused_by_name(arrow: Any, path: Path) -> None:
