@@ -95,7 +95,7 @@ def _of_frame(source: Source, data: bytes, guard: Guard) -> FilterFound:
         family=family,
         form=f"{family} filter",
         guard=guard,
-        parameters={"estimated_keys": round(sizing.estimate_num_keys(reader))},
+        parameters={"estimated keys": round(sizing.estimate_num_keys(reader))},
         num_keys=reader.num_keys,
         fill=reader.fill,
         expected_fpr=reader.expected_fpr,

@@ -75,17 +75,17 @@ def _unknown(source: Source, version: str | None) -> str:
 def _filter(
     source: Source, read: CassandraBloomFilter, version: str | None, problem: str
 ) -> FilterFound:
-    parameters: dict[str, Any] = {"num_probes": read.num_probes, "num_bits": read.num_bits}
+    parameters: dict[str, Any] = {"probes": read.num_probes, "bits": read.num_bits}
     form = "Bloom filter of Cassandra"
     if not read.num_bits:
         form = "no filter at all: every key is present"
     elif not problem and version is not None:
         layout = cassandra.layout_of(version)
-        parameters["sstable_version"] = version
+        parameters["sstable version"] = version
         parameters["words"] = "reversed" if layout.reversed_words else "as they are"
-        parameters["probes_from"] = "h1" if layout.old_order else "h2"
+        parameters["probes from"] = "h1" if layout.old_order else "h2"
     if read.num_bits:
-        parameters["estimated_keys"] = round(sizing.estimate_num_keys(read))
+        parameters["estimated keys"] = round(sizing.estimate_num_keys(read))
     return FilterFound(
         where="whole file",
         offset=0,

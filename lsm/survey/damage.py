@@ -164,7 +164,8 @@ def _variants(reader: Any, bytes_of: Stored, array: BitArray) -> Iterator[tuple[
 def _asks_less(variant: Any, reader: Any) -> bool:
     """Whether it looks at no bit that the reader does not look at as well."""
     one, other = (
-        (getattr(each, "form", ""), each.num_bits, each.num_probes) for each in (variant, reader)
+        (getattr(each, "form", ""), getattr(each, "num_bits", 0), getattr(each, "num_probes", 0))
+        for each in (variant, reader)
     )
     return one[:2] == other[:2] and 1 <= one[2] <= other[2]
 

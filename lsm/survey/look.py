@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lsm import foreign
 from lsm.storage import FileSystem, trying
-from lsm.survey import bare, cassandra, parquet
+from lsm.survey import bare, cassandra, parquet, table
 from lsm.survey.found import FileFound
 from lsm.survey.source import Source
 
@@ -25,8 +25,12 @@ def look(path: str | os.PathLike[str], *, cassandra_version: str | None = None) 
     here knows is a file of no known store. lsm.IOError for what cannot be read, CorruptionError,
     which names file and offset, for what is damaged so that nothing of it can be told.
     """
-    with Source(path) as source:
-        if cassandra_version is not None or cassandra.is_one(source.path):
+    source = Source(path)
+    is_cassandras = cassandra_version is not None or cassandra.is_one(source.path)
+    if not is_cassandras and table.is_one(source):
+        return table.found(source)  # which goes on reading it
+    with source:
+        if is_cassandras:
             return cassandra.found(source, cassandra_version)
         if parquet.is_one(source):
             return parquet.found(source)

@@ -44,7 +44,8 @@ def array_of(reader: Any, bytes_of: Stored) -> BitArray | None:
     """The array in the bytes of a filter; None for a form of which nobody here knows the bits."""
     data = bytes_of.data
     if hasattr(reader, "bits_of"):
-        return BitArray(reader.array_bytes.start, reader.array_bytes.stop, reader.bits_of)
+        inside, zeros_count = reader.array_bytes, getattr(reader, "zeros_count", False)
+        return BitArray(inside.start, inside.stop, reader.bits_of, zeros_count)
     family = getattr(reader, "family", None)
     if family == leveldb.FAMILY:
         return _leveldb(reader, data)

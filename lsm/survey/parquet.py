@@ -255,7 +255,7 @@ def _filter(source: Source, chunk: Chunk, footer: int) -> FilterFound:
         "bytes",
         guard=Guard(),
         parameters=_parameters(chunk)
-        | {"num_blocks": read.num_blocks, "estimated_keys": round(read.estimated_keys)},
+        | {"blocks": read.num_blocks, "estimated keys": round(read.estimated_keys)},
         fill=read.fill,
         expected_fpr=read.expected_fpr,
         reader=SplitBlockFilter(load),
@@ -304,6 +304,6 @@ def _parameters(chunk: Chunk) -> dict[str, Any]:
     return {
         "column": chunk.path,
         "type": TYPES[chunk.type] if known else f"{chunk.type}, which is unknown",
-        "row_group": chunk.row_group,
-        "num_values": chunk.num_values,
+        "row group": chunk.row_group,
+        "values": chunk.num_values,
     }

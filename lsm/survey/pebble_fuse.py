@@ -11,7 +11,8 @@ those of 12, of which there are always pairs, one. Little-endian, at the end::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Self
 
 from xxhash import xxh3_64_intdigest
 
@@ -27,7 +28,7 @@ _WIDTHS = (4, 8, 10, 12, 16)
 class PebbleFuseFilter:
     """A filter in Pebble's bytes, to be asked; CorruptionError for bytes that are none."""
 
-    __slots__ = ("_data", "_mask", "_seed", "_shift", "_span", "bits")
+    __slots__ = ("_data", "_mask", "_seed", "_shift", "_span", "_stored", "bits")
 
     def __init__(self, data: bytes):
         size = len(data) - _TRAILER_BYTES
@@ -50,8 +51,34 @@ class PebbleFuseFilter:
                 f"a binary fuse filter of {self.num_slots} numbers of {self.bits} bits takes "
                 f"{expected} bytes before its end, and has {size}"
             )
-        self._data = data[:size]
+        self._stored = bytes(data)
+        self._data = self._stored[:size]
         self._mask = (1 << self.bits) - 1
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The filter in these bytes; CorruptionError for those that are none."""
+        return cls(data)
+
+    def to_bytes(self) -> bytes:
+        """The filter as it is stored."""
+        return self._stored
+
+    zeros_count = True
+    """A key needs all bits at its places as they are, the zeros as well."""
+
+    @property
+    def array_bytes(self) -> range:
+        """Where the numbers are in the bytes."""
+        return range(len(self._data))
+
+    def bits_of(self, key: bytes) -> Iterator[tuple[int, int]]:
+        """The bits at the places of a key, byte by byte: where each is, and a mask of it."""
+        for place in self.places(key)[:3]:
+            bit = place * self.bits
+            for at, mask in enumerate((self._mask << (bit & 7)).to_bytes(3, "little"), bit >> 3):
+                if mask:
+                    yield at, mask
 
     @property
     def num_slots(self) -> int:

@@ -13,6 +13,7 @@ from filters.errors import FilterError
 from filters.kernels.python.cassandra import CassandraBloomFilter
 from lsm.errors import CorruptionError
 from lsm.survey.found import FilterFound
+from policies.block import EmptyReader
 
 # Cassandra takes any number of probes; of those of an absent key one of the first finds a 0.
 _PROBES_TRIED = 4096
@@ -55,13 +56,15 @@ def stored(filter: FilterFound) -> Stored:
     """The bytes of a filter that can be asked; ValueError where its reader does not give them."""
     reader = filter.reader
     if getattr(reader, "family", None) == cassandra.FAMILY:
-        version = filter.parameters.get("sstable_version") or cassandra.latest_version(reader)
+        version = filter.parameters.get("sstable version") or cassandra.latest_version(reader)
         layout = cassandra.layout_of(version)
         return Stored(
             reader.to_bytes(sstable_version=version),
             lambda data: _as_cassandra_reads(data, layout),
             layout,
         )
+    if isinstance(reader, EmptyReader):
+        return Stored(b"", lambda data: None)  # a block without a filter
     if not hasattr(reader, "to_bytes"):
         raise ValueError(f"{filter.where}: nobody here has the bytes of a filter of this form")
     read = type(reader).from_bytes

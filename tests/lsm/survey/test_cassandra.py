@@ -60,10 +60,10 @@ def test_a_file_is_read_as_its_name_says(
     assert (found.store, found.kind, found.problems) == ("Cassandra", "filter", ())
     assert found.facts["version"] == version
     assert (each.family, each.offset, each.size) == ("cassandra", 0, len(data))
-    assert each.parameters["num_probes"] == built.num_probes
-    assert each.parameters["num_bits"] == built.num_bits
-    assert each.parameters["sstable_version"] == version
-    assert each.parameters["estimated_keys"] == pytest.approx(len(keys), rel=0.1)
+    assert each.parameters["probes"] == built.num_probes
+    assert each.parameters["bits"] == built.num_bits
+    assert each.parameters["sstable version"] == version
+    assert each.parameters["estimated keys"] == pytest.approx(len(keys), rel=0.1)
     assert (each.num_keys, each.bits_per_key, each.keys) == (None, None, None)
     assert (each.fill, each.expected_fpr) == (built.fill, built.expected_fpr)
     assert each.guard == Guard()
@@ -81,7 +81,7 @@ def test_the_version_given_goes_before_the_name(tmp_path: Path) -> None:
     right, wrong = look(path, cassandra_version="ka"), look(path)
     assert all(the_filter(right).reader.might_contain_many(keys))
     assert not all(the_filter(wrong).reader.might_contain_many(keys))
-    assert the_filter(right).parameters["probes_from"] == "h1"
+    assert the_filter(right).parameters["probes from"] == "h1"
     (tmp_path / "copied").write_bytes(data)
     copied = the_filter(look(tmp_path / "copied", cassandra_version="ka"))
     assert all(copied.reader.might_contain_many(keys))
@@ -109,7 +109,7 @@ def test_without_a_version_all_is_said_but_the_answers(
     assert each.reader is None
     assert each.fill == built.fill
     assert each.expected_fpr == pytest.approx(built.expected_fpr, rel=0.2)
-    assert each.parameters["num_probes"] == built.num_probes
+    assert each.parameters["probes"] == built.num_probes
     assert says in each.problem
     assert found.problems == (each.problem,)
 

@@ -82,11 +82,11 @@ def test_each_filter_is_found_where_the_footer_says(path: Path, rng: random.Rand
         assert all(each.reader.might_contain_many(of))
     one, two, three = found.filters
     assert one.where == "column one of row group 0"
-    assert one.parameters["num_values"] == 7
+    assert one.parameters["values"] == 7
     assert two.where == "column two.list.element of row group 1"
     assert two.parameters["type"] == "INT64"
-    assert [each.parameters["num_blocks"] for each in found.filters] == [1, 8, 3]
-    assert three.parameters["row_group"] == 1
+    assert [each.parameters["blocks"] for each in found.filters] == [1, 8, 3]
+    assert three.parameters["row group"] == 1
 
 
 def test_answers_are_the_specifications(rng: random.Random) -> None:
@@ -311,11 +311,11 @@ def test_filters_that_pyarrow_writes_deny_no_value(
     assert len(found.filters) == 2 * len(made)
     metadata = arrow.parquet.read_metadata(path)
     for each in found.filters:
-        row_group, index = each.parameters["row_group"], list(made).index(each.parameters["column"])
+        row_group, index = each.parameters["row group"], list(made).index(each.parameters["column"])
         said = metadata.row_group(row_group).column(index)
         assert (each.offset, each.size) == (said.bloom_filter_offset, said.bloom_filter_length)
         assert each.parameters["type"] == said.physical_type
-        assert each.parameters["num_values"] == said.num_values
+        assert each.parameters["values"] == said.num_values
         measured = measure(each, 2000, seed=1)
         values = made[each.parameters["column"]].slice(500 * row_group, 500)
         assert measured.keys == 500 - values.null_count
