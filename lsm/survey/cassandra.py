@@ -1,17 +1,21 @@
 """Cassandra's ``Filter.db``: its version is in its name, and nothing is over its bytes.
 
 What is known of a filter whose version nobody tells is all but its answers: probes, words and fill
-are the same in each, the order of bytes and of a key's hashes is not.
+are the same in each, the order of bytes and of a key's hashes is not. Its keys are those of the
+``Index.db`` beside it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from filters import CassandraBloomFilter, cassandra, sizing
 from filters.errors import CorruptFilterError
+from lsm.survey.cassandra_index import keys_of
 from lsm.survey.found import FileFound, FilterFound, Guard
 from lsm.survey.source import Source
 
@@ -24,6 +28,9 @@ _NAME = re.compile(
 _CHECKSUMS = ("Digest.crc32", "Digest.adler32", "Digest.sha1", "CRC.db")
 
 _ANY_VERSION = "na"
+_FILTER, _INDEX = "Filter.db", "Index.db"
+_WITHOUT_INDEX = "d"  # the first letter of versions that have tries in its place
+_BEFORE_VARINTS = "jkl"
 
 
 def version_of(path: str) -> str | None:
@@ -98,7 +105,23 @@ def _filter(
         expected_fpr=read.expected_fpr,
         problem=problem,
         reader=None if problem else read,
+        keys=None if problem or version is None else _keys(source.path, version),
     )
+
+
+def _keys(path: str, version: str) -> Callable[[], Iterator[bytes]] | None:
+    """What gives the keys of the SSTable; None where its index is not here."""
+    index = _index_of(path)
+    if index is None or version[0] in _WITHOUT_INDEX:
+        return None
+    return partial(keys_of, index, has_varints=version[0] not in _BEFORE_VARINTS)
+
+
+def _index_of(path: str) -> str | None:
+    if not path.endswith(_FILTER):
+        return None
+    index = path.removesuffix(_FILTER) + _INDEX
+    return index if os.path.isfile(index) else None
 
 
 def _file(
@@ -112,7 +135,11 @@ def _file(
         size=source.size,
         store="Cassandra",
         kind="filter",
-        facts={"version": version or "unknown", "checksum": _checksum(source.path)},
+        facts={
+            "version": version or "unknown",
+            "checksum": _checksum(source.path),
+            "keys": os.path.basename(_index_of(source.path) or "") or "not at hand",
+        },
         filters=found,
         problems=tuple(filter(None, problems)),
     )
