@@ -123,8 +123,7 @@ def _needed(
     kept: dict[int, Any] | None = None
     for chunk in _found(reader, keys, watch):
         for key in chunk:
-            for byte, mask in array.places(key):
-                hiding[byte] |= mask
+            array.mark(key, hiding)
         tried = kept.items() if kept is not None else _variants(reader, bytes_of, array)
         passed = []
         for bit, variant in tried:

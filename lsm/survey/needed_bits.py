@@ -30,14 +30,26 @@ Places = Iterable[tuple[int, int]]
 class BitArray:
     """The part of a filter's bytes in which keys have their bits; the rest says how to read it.
 
-    ``places`` gives those of a key: a byte of the filter, and a mask of it. With ``zeros_count`` a
-    key needs a 0 where one is, too.
+    ``places`` gives those of a key: a byte of the filter, and a mask of so many from there on as
+    ``width`` says, little-endian. With ``zeros_count`` a key needs a 0 where one is, too.
     """
 
     start: int
     end: int
     places: Callable[[bytes], Places]
     zeros_count: bool = False
+    width: int = 1
+
+    def mark(self, key: bytes, needed: bytearray) -> None:
+        """Set the bits that a key needs."""
+        if self.width == 1:
+            for byte, mask in self.places(key):
+                needed[byte] |= mask
+            return
+        for byte, mask in self.places(key):
+            part = slice(byte, byte + self.width)
+            marked = int.from_bytes(needed[part], "little") | mask
+            needed[part] = marked.to_bytes(self.width, "little")
 
 
 def array_of(reader: Any, bytes_of: Stored) -> BitArray | None:
@@ -97,7 +109,13 @@ def _rocksdb(data: bytes) -> BitArray:
         return BitArray(0, end, lambda key: _legacy(key, form))
     if form.blocks is not None:
         geometry, seed = form.blocks, ribbon.seed_mask(form.seed)
-        return BitArray(0, end, lambda key: _ribbon(key, geometry, seed), zeros_count=True)
+        return BitArray(
+            0,
+            end,
+            lambda key: _ribbon(key, geometry, seed),
+            zeros_count=True,
+            width=ribbon.SEGMENT_BYTES,
+        )
     return BitArray(0, end, lambda key: ())
 
 
@@ -124,10 +142,7 @@ def _ribbon(key: bytes, geometry: ribbon.Geometry, seed: int) -> Places:
     block, offset = divmod(start, ribbon.BLOCK_SLOTS)
     columns = geometry.columns - (block < geometry.narrow_blocks)
     first = block * geometry.columns - min(block, geometry.narrow_blocks)
-    here_and_behind = (row << offset).to_bytes(2 * ribbon.SEGMENT_BYTES, "little")
-    for at, mask in enumerate(here_and_behind):
-        is_behind, byte = divmod(at, ribbon.SEGMENT_BYTES)
-        if mask:
-            for column in range(columns):
-                segment = first + is_behind * columns + column
-                yield segment * ribbon.SEGMENT_BYTES + byte, mask
+    for is_behind, mask in enumerate(divmod(row << offset, 1 << ribbon.BLOCK_SLOTS)[::-1]):
+        segment = first + is_behind * columns
+        for column in range(columns) if mask else ():
+            yield (segment + column) * ribbon.SEGMENT_BYTES, mask

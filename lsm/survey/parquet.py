@@ -238,7 +238,7 @@ def _filter(source: Source, chunk: Chunk, footer: int) -> FilterFound:
         size = header.header_bytes + header.num_bytes
         read = SplitBlockFilter.from_bytes(source.read(offset, size, "filter"))
     except CorruptionError as error:
-        problem = f"{source.path}: {chunk.name}: at byte {offset}: {error}"
+        problem = f"{source.path}: {chunk.name}: at byte {max(offset, 0)}: {error}"
         return _unread(chunk, offset, problem)
     path = source.path
 
@@ -289,7 +289,7 @@ def _header(source: Source, chunk: Chunk, offset: int, footer: int) -> Header:
 def _unread(chunk: Chunk, offset: int, problem: str) -> FilterFound:
     return FilterFound(
         where=chunk.name,
-        offset=offset,
+        offset=max(offset, 0),
         size=max(chunk.filter_length or 0, 0),
         family=None,
         form="Bloom filter of Parquet, encrypted" if chunk.is_encrypted else "unknown",
