@@ -41,7 +41,6 @@ def found(source: Source) -> FileFound:
         kind="block" if is_block else "filter",
         facts={"checksum": f"{guard.kind}, {guard.checked}"},
         filters=(filter,),
-        problems=(filter.problem,) if filter.problem else (),
     )
 
 

@@ -62,7 +62,7 @@ def found(source: Source, version: str | None = None) -> FileFound:
         return _file(source, wanted, (), (f"{source.path}: at byte 0: {error}",))
     if not source.size:
         problem = ""  # every key is present, in any version
-    return _file(source, wanted, (_filter(source, read, wanted, problem),), (problem,))
+    return _file(source, wanted, (_filter(source, read, wanted, problem),), ())
 
 
 def _unknown(source: Source, version: str | None) -> str:
@@ -141,7 +141,7 @@ def _file(
             "keys": os.path.basename(_index_of(source.path) or "") or "not at hand",
         },
         filters=found,
-        problems=tuple(filter(None, problems)),
+        problems=problems,
     )
 
 

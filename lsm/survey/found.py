@@ -72,7 +72,7 @@ class FileFound:
     """One file: whose it is, what it is, what it says of itself, and the filters in it.
 
     ``facts`` are for people, in the order in which they are to be read. What could not be read is
-    among the ``problems``, each of which names the place.
+    among the ``problems``, each of which names the place, or is the problem of a filter.
     """
 
     path: str

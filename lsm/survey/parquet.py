@@ -14,6 +14,7 @@ import attrs
 
 from lsm.errors import CorruptionError
 from lsm.survey import column_values
+from lsm.survey.filter_look import Filters
 from lsm.survey.found import FileFound, FilterFound, Guard
 from lsm.survey.source import Source
 from lsm.survey.split_block import (
@@ -85,23 +86,28 @@ def is_one(source: Source) -> bool:
 
 
 def found(source: Source) -> FileFound:
-    """The filters of a file; what of it cannot be read is among the problems."""
-    footer, filters, problems = Footer(), [], []
+    """The filters of a file, each looked at when it is asked for.
+
+    What of the footer cannot be read is among the problems.
+    """
+    footer, problems, start = Footer(), [], source.size
     try:
         start, data = _footer_bytes(source)
         _read_footer(CompactFields(data, _name(source, start)), footer)
     except CorruptionError as error:
         problems.append(str(error))
-        start = source.size
-    for chunk in footer.chunks:
-        filters.append(_filter(source, chunk, start))
-    problems += [each.problem for each in filters if each.problem]
+
+    def filter(number: int) -> FilterFound:
+        with Source(source.path) as again:
+            return _filter(again, footer.chunks[number], start)
+
     facts: dict[str, Any] = {
         "created by": footer.created_by,
         "rows": footer.num_rows,
         "row groups": footer.row_groups,
         "column chunks": footer.column_chunks,
         "with a filter": len(footer.chunks),
+        "values in these": sum(chunk.num_values for chunk in footer.chunks),
     }
     if footer.elsewhere:
         facts["with a filter in other files"] = footer.elsewhere
@@ -111,7 +117,7 @@ def found(source: Source) -> FileFound:
         store="Parquet",
         kind="column chunks",
         facts=facts,
-        filters=tuple(filters),
+        filters=Filters([(len(footer.chunks), filter)]),
         problems=tuple(problems),
     )
 
@@ -240,12 +246,6 @@ def _filter(source: Source, chunk: Chunk, footer: int) -> FilterFound:
     except CorruptionError as error:
         problem = f"{source.path}: {chunk.name}: at byte {max(offset, 0)}: {error}"
         return _unread(chunk, offset, problem)
-    path = source.path
-
-    def load() -> bytes:
-        with Source(path) as again:
-            return again.read(offset, size, "filter")
-
     return FilterFound(
         where=chunk.name,
         offset=offset,
@@ -254,12 +254,11 @@ def _filter(source: Source, chunk: Chunk, footer: int) -> FilterFound:
         form=f"split-block Bloom filter of Parquet, {read.num_blocks} blocks of {BLOCK_BYTES} "
         "bytes",
         guard=Guard(),
-        parameters=_parameters(chunk)
-        | {"blocks": read.num_blocks, "estimated keys": round(read.estimated_keys)},
+        parameters=_parameters(chunk) | {"blocks": read.num_blocks},
         fill=read.fill,
         expected_fpr=read.expected_fpr,
-        reader=SplitBlockFilter(load),
-        keys=column_values.of(path, chunk.row_group, chunk.column, TYPES[chunk.type]),
+        reader=read,
+        keys=column_values.of(source.path, chunk.row_group, chunk.column, TYPES[chunk.type]),
     )
 
 
@@ -304,6 +303,4 @@ def _parameters(chunk: Chunk) -> dict[str, Any]:
     return {
         "column": chunk.path,
         "type": TYPES[chunk.type] if known else f"{chunk.type}, which is unknown",
-        "row group": chunk.row_group,
-        "values": chunk.num_values,
     }

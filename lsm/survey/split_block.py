@@ -10,7 +10,7 @@ of the block's eight words, chooses a bit in each by its top five.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Self
 
 import attrs
@@ -49,7 +49,7 @@ class Header:
     unknown: str = ""
 
     @classmethod
-    def decode(cls, data: bytes, what: str) -> Self:
+    def decode(cls, data: bytes | memoryview, what: str) -> Self:
         """The header that these bytes begin with; CorruptionError for what is none."""
         fields = CompactFields(data, what)
         num_bytes = 0
@@ -85,33 +85,39 @@ def _choice(fields: CompactFields) -> int:
 
 
 class SplitBlockFilter:
-    """A filter of Parquet's: its header and its blocks, read when it is first asked.
+    """A filter of Parquet's: its header and its blocks; CorruptionError for bytes that are none.
 
-    Keys are values in plain encoding: numbers in little-endian bytes, strings as they are.
+    There may be others behind them, as in a file. Keys are values in plain encoding: numbers in
+    little-endian bytes, strings as they are.
     """
 
-    __slots__ = ("_load", "_stored")
+    __slots__ = ("_data", "header")
 
-    def __init__(self, load: Callable[[], bytes]):
-        """Of the bytes that ``load`` gives, header and blocks."""
-        self._load = load
-        self._stored: tuple[Header, bytes] | None = None
+    def __init__(self, data: bytes | memoryview):
+        self.header = Header.decode(data[:MOST_HEADER_BYTES], "Bloom filter of Parquet")
+        end = self.header.header_bytes + self.header.num_bytes
+        if self.header.unknown:
+            raise CorruptionError(
+                f"Bloom filter of Parquet is of a form that is unknown here: {self.header.unknown}"
+            )
+        if len(data) < end:
+            raise CorruptionError(
+                f"Bloom filter of Parquet is cut short: {len(data)} bytes, its header says {end}"
+            )
+        self._data = data[:end]
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """The filter in these bytes, which may have others behind them, as a file has."""
-        self = cls(lambda: data)
-        self.header  # noqa: B018 - read here, so that what is none is refused here
-        return self
+    def from_bytes(cls, data: bytes | memoryview) -> Self:
+        """The filter in these bytes, which may have others behind them."""
+        return cls(data)
 
     def to_bytes(self) -> bytes:
         """Header and blocks as they are stored."""
-        return self._opened()[1]
+        return bytes(self._data)
 
     def might_contain(self, key: Buffer) -> bool:
         """False: no value is this one. True: one may be."""
-        data = self._opened()[1]
-        return all(data[byte] & bit for byte, bit in self.bits_of(key))
+        return all(self._data[byte] & bit for byte, bit in self.bits_of(key))
 
     def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
         """The answers for many values, in order."""
@@ -119,10 +125,9 @@ class SplitBlockFilter:
 
     def bits_of(self, key: Buffer) -> Iterator[tuple[int, int]]:
         """Each bit that a value sets: its byte, counted from the header's first, and its mask."""
-        header, _ = self._opened()
         hashed = xxh64_intdigest(key_bytes(key))
-        block = (hashed >> 32) * (header.num_bytes // BLOCK_BYTES) >> 32
-        start, low = header.header_bytes + block * BLOCK_BYTES, hashed & _MASK32
+        block = (hashed >> 32) * self.num_blocks >> 32
+        start, low = self.header.header_bytes + block * BLOCK_BYTES, hashed & _MASK32
         for word, salt in enumerate(_SALTS):
             bit = (low * salt & _MASK32) >> 27
             yield start + 4 * word + (bit >> 3), 1 << (bit & 7)
@@ -130,13 +135,7 @@ class SplitBlockFilter:
     @property
     def array_bytes(self) -> range:
         """Where the blocks are in the bytes."""
-        header, data = self._opened()
-        return range(header.header_bytes, len(data))
-
-    @property
-    def header(self) -> Header:
-        """What stands before the blocks."""
-        return self._opened()[0]
+        return range(self.header.header_bytes, len(self._data))
 
     @property
     def num_blocks(self) -> int:
@@ -153,20 +152,16 @@ class SplitBlockFilter:
     @property
     def fill(self) -> float:
         """The share of bits that are set."""
-        header, data = self._opened()
-        return int.from_bytes(data[header.header_bytes :], "little").bit_count() / self.num_bits
+        blocks = self._data[self.header.header_bytes :]
+        return int.from_bytes(blocks, "little").bit_count() / self.num_bits
 
     @property
     def expected_fpr(self) -> float:
         """The mean over the blocks of the product of their words' fills."""
-        header, data = self._opened()
-        count = self.num_blocks
+        count, first = self.num_blocks, self.header.header_bytes
         looked_at = min(count, _BLOCKS_LOOKED_AT)
-        starts = (
-            header.header_bytes + index * count // looked_at * BLOCK_BYTES
-            for index in range(looked_at)
-        )
-        return math.fsum(_block_fpr(data, start) for start in starts) / looked_at
+        starts = (first + index * count // looked_at * BLOCK_BYTES for index in range(looked_at))
+        return math.fsum(_block_fpr(self._data, start) for start in starts) / looked_at
 
     @property
     def estimated_keys(self) -> float:
@@ -174,25 +169,8 @@ class SplitBlockFilter:
         most_filled = 1 - 0.5 / self.num_bits
         return -self.num_blocks * _WORD_BITS * math.log1p(-min(self.fill, most_filled))
 
-    def _opened(self) -> tuple[Header, bytes]:
-        if self._stored is None:
-            data = self._load()
-            header = Header.decode(data[:MOST_HEADER_BYTES], "Bloom filter of Parquet")
-            if header.unknown:
-                raise CorruptionError(
-                    f"Bloom filter of Parquet is of a form that is unknown here: {header.unknown}"
-                )
-            end = header.header_bytes + header.num_bytes
-            if len(data) < end:
-                raise CorruptionError(
-                    f"Bloom filter of Parquet is cut short: {len(data)} bytes, its header says "
-                    f"{end}"
-                )
-            self._stored = header, data[:end]
-        return self._stored
 
-
-def _block_fpr(data: bytes, start: int) -> float:
+def _block_fpr(data: bytes | memoryview, start: int) -> float:
     return math.prod(
         int.from_bytes(data[at : at + 4], "little").bit_count() / _WORD_BITS
         for at in range(start, start + BLOCK_BYTES, 4)

@@ -39,6 +39,7 @@ def looked_at(path: Path, data: bytes) -> FileFound | None:
         for problem in found.problems:
             assert is_placed(problem, path), problem
         for each in found.filters:
+            assert not each.problem or is_placed(each.problem, path), each.problem
             assert (each.reader is None) == bool(each.problem)
             if each.reader is not None:
                 each.reader.might_contain_many([b"", b"a key"])

@@ -111,7 +111,7 @@ def test_without_a_version_all_is_said_but_the_answers(
     assert each.expected_fpr == pytest.approx(built.expected_fpr, rel=0.2)
     assert each.parameters["probes"] == built.num_probes
     assert says in each.problem
-    assert found.problems == (each.problem,)
+    assert found.problems == ()
 
 
 @pytest.mark.parametrize("name", ["nb-1-big-Filter.db", "Filter.db"])
@@ -145,7 +145,7 @@ def test_every_damage_gives_an_answer_or_file_and_place(tmp_path: Path) -> None:
         found = looked_at(tmp_path / "nb-1-big-Filter.db", bytes_)
         assert found is not None
         if len(bytes_) not in (0, len(data)):
-            assert found.problems
+            assert found.problems or found.filters[0].problem
 
 
 @pytest.mark.parametrize(
