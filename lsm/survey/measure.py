@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
@@ -66,6 +66,25 @@ class Measured:
         if self.promised * (1 - _PROMISE_ERROR) > high:
             return "lower"
         return "as promised"
+
+
+def together(parts: Sequence[Measured]) -> Measured:
+    """What came of several filters, such as the partitions of one, by how often each was asked."""
+    keys = [part.keys for part in parts]
+    promised = [part.promised for part in parts]
+    asked = sum(part.absent for part in parts)
+    return Measured(
+        where=parts[0].where if len(parts) == 1 else f"{len(parts)} filters",
+        keys=None if None in keys else sum(count or 0 for count in keys),
+        denied=sum(part.denied for part in parts),
+        denied_keys=tuple(islice((key for part in parts for key in part.denied_keys), _SHOWN)),
+        absent=asked,
+        passed=sum(part.passed for part in parts),
+        shape="; ".join(dict.fromkeys(part.shape for part in parts)),
+        promised=None
+        if None in promised or not asked
+        else sum((part.promised or 0) * part.absent for part in parts) / asked,
+    )
 
 
 def wilson(hits: int, count: int, z: float) -> tuple[float, float]:

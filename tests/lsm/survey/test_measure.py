@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from filters import BlockedBloomFilter, CassandraBloomFilter, LevelDBBloomFilter
 from lsm.survey.absent_keys import SAMPLED_KEYS, Sample
 from lsm.survey.found import FilterFound, Guard
-from lsm.survey.measure import Measured, measure, wilson
+from lsm.survey.measure import Measured, measure, together, wilson
 from tests.effort import by_effort
 
 
@@ -172,6 +172,36 @@ def test_what_differs_by_more_than_chance_is_told() -> None:
     assert verdict(10_800, 1_000_000, 0.01) == "as promised"  # within what promises are off
     assert verdict(0, 10_000, 0.0) == "as promised"
     assert verdict(1, 100, None) == verdict(0, 0, 0.5) == "nothing promised"
+
+
+def test_parts_are_taken_together_by_how_often_each_was_asked() -> None:
+    one = Measured(
+        where="partition 1 of 2",
+        keys=10,
+        denied=1,
+        denied_keys=(b"a",),
+        absent=300,
+        passed=3,
+        shape="alike",
+        promised=0.02,
+    )
+    other = attrs.evolve(
+        one, keys=5, denied=5, denied_keys=(b"b",) * 5, absent=100, passed=5, promised=0.06
+    )
+    both = together([one, other])
+    assert both == attrs.evolve(
+        one,
+        where="2 filters",
+        keys=15,
+        denied=6,
+        denied_keys=(b"a", b"b", b"b", b"b", b"b"),
+        absent=400,
+        passed=8,
+        promised=pytest.approx(0.03),
+    )
+    assert together([one]) == one
+    unknown = together([attrs.evolve(one, keys=None, promised=None), other])
+    assert (unknown.keys, unknown.promised) == (None, None)
 
 
 def test_intervals_are_wilsons() -> None:
