@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lsm.comparator import Comparator, OrderedKey
 
 # Where a block may end: at the byte that says how it is compressed.
-_KIND = re.compile(b"[\\0-\\2]")
+_KIND = re.compile(b"[\\0-\\2\\4]")
 # A block of an unknown length is looked for so far. Larger than every block_size there may be.
 _LONGEST_SEARCH = 16 << 20
 

@@ -2,6 +2,10 @@
 
 Snappy is its raw form, without framing: the uncompressed length as a varint32, then the data. Zstd
 is one frame, whose header usually says how many bytes come out of it.
+
+The LevelDB of Minecraft (Mojang/leveldb-mcpe) has two kinds of its own, which are read and never
+written: one stream of Deflate without a header as 4, and one stream of zlib as 2, which is zstd's
+number. What begins with 0x78 is zlib's, what begins with 0x28 zstd's.
 """
 
 from __future__ import annotations
@@ -14,27 +18,33 @@ from lsm.errors import CorruptionError
 RAW = 0
 SNAPPY = 1
 ZSTD = 2
+DEFLATE = 4
 KINDS = {"none": RAW, "snappy": SNAPPY, "zstd": ZSTD}
+"""What blocks can be written with."""
 _NAMES = {kind: name for name, kind in KINDS.items()}
 
 LIMIT = 1 << 30
 """A larger block is written as it is: compressing it would take as much memory again."""
 
 ROOM = 1 << 26
-"""What may come out of any block that zstd has written, however small it is.
+"""What may come out of any block that zstd or zlib has written, however small it is.
 
 A block outgrows its ``block_size`` by one entry: only a value of about this size comes near.
 """
 
 _ZSTD_LEVEL = 1  # LevelDB's default
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZLIB_METHOD = 0x78  # Deflate with a window of 32 KiB, in the words of RFC 1950
+_WINDOW_BITS = 15
 
 # What may come out of one byte. Snappy copies 64 bytes with an element of 3, and can do no better.
 # Zstd repeats a byte 128 KiB times with a block of 4, and so few bytes would take gigabytes: beyond
 # ROOM it may do what it does to text that repeats itself a lot. What shrinks more stays as it is.
+# Deflate repeats 258 bytes with two bits, and gets no more room than zstd.
 _SNAPPY_GROWTH = 22
 _ZSTD_GROWTH = 1 << 15
-_ZSTD_GROWTH_BEYOND_ROOM = 256
+_DEFLATE_GROWTH = 1032
+_GROWTH_BEYOND_ROOM = 256
 
 
 def compress(kind: int, data: bytes) -> tuple[int, bytes]:
@@ -62,15 +72,19 @@ def decompress(kind: int, data: bytes | memoryview) -> bytes:
     """The data that was compressed so; CorruptionError for what no such compression has written.
 
     No more memory is taken than twice what the stored bytes allow: 22 times their number with
-    snappy, 256 times or ROOM with zstd.
+    snappy, 256 times or ROOM with the others.
     """
     if kind == RAW:
         return bytes(data)
     if kind == SNAPPY:
         return open_snappy(data)
     if kind == ZSTD:
-        return _open_zstd(data)
-    raise CorruptionError(f"a block is compressed as kind {kind}: {_known()}")
+        return _open_deflate(data, _WINDOW_BITS, "zlib") if _is_zlib(data) else _open_zstd(data)
+    if kind == DEFLATE:
+        return _open_deflate(data, -_WINDOW_BITS, "deflate")
+    raise CorruptionError(
+        f"a block is compressed as kind {kind}: {_known()} or zlib, {DEFLATE} (deflate)"
+    )
 
 
 def open_snappy(data: bytes | memoryview) -> bytes:
@@ -140,7 +154,9 @@ def _zstd_content_size(data: bytes | memoryview) -> int | None:
     """What the frame's header says comes out of it, or None where it does not say."""
     fields = Fields(data, "zstd data")
     if (magic := fields.take(4, "magic number")) != _ZSTD_MAGIC:
-        raise CorruptionError(f"zstd data begins with {magic!r}, expected {_ZSTD_MAGIC!r}")
+        raise CorruptionError(
+            f"zstd data begins with {magic!r}, expected {_ZSTD_MAGIC!r}, or zlib's header"
+        )
     descriptor = fields.byte("frame descriptor")
     is_single_segment = bool(descriptor & 0b10_0000)
     if not is_single_segment:
@@ -153,11 +169,38 @@ def _zstd_content_size(data: bytes | memoryview) -> int | None:
     return size + 256 if width == 2 else size
 
 
+def _is_zlib(data: bytes | memoryview) -> bool:
+    """Whether data begin with zlib's two bytes, which are a multiple of 31 as one number."""
+    return len(data) > 1 and data[0] == _ZLIB_METHOD and (data[0] << 8 | data[1]) % 31 == 0
+
+
+def _open_deflate(data: bytes | memoryview, window_bits: int, name: str) -> bytes:
+    """What a stream decompresses to; the library takes the window without a header as negative."""
+    import zlib
+
+    what, allowed = f"{name} data of {len(data)} bytes", most(DEFLATE, len(data))
+    stream = zlib.decompressobj(window_bits)
+    try:
+        opened = stream.decompress(data, allowed + 1)
+    except zlib.error as error:
+        raise CorruptionError(f"{what} is damaged: {error}") from error
+    if len(opened) > allowed:
+        raise CorruptionError(f"{what} holds more than {allowed}")
+    if not stream.eof:
+        raise CorruptionError(f"{what} is damaged: it ends before its stream")
+    if stream.unused_data:
+        raise CorruptionError(
+            f"{what} is damaged: its stream ends {len(stream.unused_data)} bytes before it"
+        )
+    return opened
+
+
 def most(kind: int, length: int) -> int:
     """The largest size that so many compressed bytes may decompress to."""
     if kind == SNAPPY:
         return length * _SNAPPY_GROWTH
-    return min(length * _ZSTD_GROWTH, max(ROOM, length * _ZSTD_GROWTH_BEYOND_ROOM))
+    growth = _DEFLATE_GROWTH if kind == DEFLATE else _ZSTD_GROWTH
+    return min(length * growth, max(ROOM, length * _GROWTH_BEYOND_ROOM))
 
 
 def _known() -> str:

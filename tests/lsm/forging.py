@@ -24,6 +24,7 @@ from lsm.options import LEVELS
 from policies import LevelPolicies
 from policies.config import Choice
 from tests.lsm.independent_table import (
+    DEFLATE,
     RAW,
     SNAPPY,
     TRAILER,
@@ -31,6 +32,7 @@ from tests.lsm.independent_table import (
     Block,
     Pair,
     contents_of,
+    deflated,
     footer,
     parse,
     stored,
@@ -97,6 +99,7 @@ _SQUEEZE: dict[int, Callable[[bytes], bytes]] = {
     RAW: bytes,
     SNAPPY: lambda data: bytes(cramjam.snappy.compress_raw(data)),
     ZSTD: lambda data: bytes(cramjam.zstd.compress(data, 1)),
+    DEFLATE: deflated,
 }
 
 

@@ -7,6 +7,7 @@ exception: the tests that use it feed it tables.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +19,7 @@ MAGIC = 0xDB47_7524_8B80_FB57
 FOOTER = 48
 TRAILER = 5
 WINDOW = 2048
-RAW, SNAPPY, ZSTD = 0, 1, 2
+RAW, SNAPPY, ZSTD, DEFLATE = 0, 1, 2, 4
 LEVELDB_FILTER = b"filter.leveldb.BuiltinBloomFilter2"
 
 Pair = tuple[bytes, bytes]
@@ -117,6 +118,10 @@ def block_at(data: bytes, place: bytes) -> Block:
     assert checksum == masked_crc(data[offset : end + 1])
     if kind == SNAPPY:
         return Block(offset, size, kind, bytes(cramjam.snappy.decompress_raw(stored)))
+    if kind == ZSTD and stored[:1] == b"x":
+        return Block(offset, size, kind, zlib.decompress(stored))
+    if kind == DEFLATE:
+        return Block(offset, size, kind, zlib.decompress(stored, -zlib.MAX_WBITS))
     if kind == ZSTD:
         return Block(offset, size, kind, bytes(cramjam.zstd.decompress(stored)))
     assert kind == RAW
@@ -199,6 +204,12 @@ def closed(body: bytes, restarts: Sequence[int], count: int | None = None) -> by
 
 
 Squeeze = Callable[[bytes], bytes]
+
+
+def deflated(contents: bytes) -> bytes:
+    """A stream of Deflate without a header, as kind 4 has it."""
+    squeezer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return squeezer.compress(contents) + squeezer.flush()
 
 
 def stored(contents: bytes, kind: int = RAW, squeeze: Squeeze = bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,7 +20,7 @@ import policies
 from filters.families import FAMILIES
 from lsm import kernels, loaded_filter
 from lsm.comparator import BYTEWISE, Comparator, CustomComparator
-from lsm.disk.compression import KINDS, SNAPPY, ZSTD
+from lsm.disk.compression import DEFLATE, KINDS, SNAPPY, ZSTD
 from lsm.disk.compression import compress as squeezed
 from lsm.disk.filter_blocks import FilterPlan
 from lsm.disk.keys import MAX_SEQUENCE, NEWEST, Entry, is_put
@@ -460,11 +461,20 @@ def snappy(contents: bytes) -> bytes:
     return bytes(cramjam.snappy.compress_raw(contents))
 
 
-EVERY_KIND = [(0, bytes), (SNAPPY, snappy), (ZSTD, zstd), (ZSTD, zstd_without_size)]
+EVERY_KIND = [
+    (0, bytes),
+    (SNAPPY, snappy),
+    (ZSTD, zstd),
+    (ZSTD, zstd_without_size),
+    (ZSTD, zlib.compress),
+    (DEFLATE, independent.deflated),
+]
 
 
 @examples(60)
-@given(data=some_data, comparator=comparators, draw=st.data(), turn=st.integers(0, 3))
+@given(
+    data=some_data, comparator=comparators, draw=st.data(), turn=st.integers(0, len(EVERY_KIND) - 1)
+)
 def test_what_other_writers_may_write_is_read(
     data: dict[bytes, list[KeyVersion]], comparator: Comparator, draw: Any, turn: int
 ) -> None:

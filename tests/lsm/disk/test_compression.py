@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import zlib
+from collections.abc import Callable
 
 import cramjam
 import pytest
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 
 from lsm.disk import compression
 from lsm.disk.coding import varint
-from lsm.disk.compression import KINDS, RAW, SNAPPY, ZSTD, compress, decompress
+from lsm.disk.compression import DEFLATE, KINDS, RAW, SNAPPY, ZSTD, compress, decompress
 from lsm.errors import CorruptionError
 from tests.effort import examples
+from tests.lsm.independent_table import deflated
 from tests.lsm.peak_memory import at_most
 
 TEXT = b"the quick brown fox jumps over the lazy dog, " * 300
@@ -241,7 +244,8 @@ def test_a_second_frame_is_within_the_claim_of_the_first() -> None:
 @pytest.mark.parametrize(
     ("kind", "stored", "message"),
     [
-        (3, b"x", r"kind 3: known are 0 \(none\), 1 \(snappy\), 2 \(zstd\)"),
+        (3, b"x", r"kind 3: known are 0 \(none\), 1 \(snappy\), 2 \(zstd\) or zlib, 4 \(deflate\)"),
+        (5, b"x", "kind 5"),
         (255, b"", "kind 255"),
         (SNAPPY, b"", "snappy data: the uncompressed length would take bytes 0"),
         (SNAPPY, b"\xff" * 9, "uncompressed length at byte 0 is a varint of more than 5 bytes"),
@@ -263,12 +267,13 @@ def test_damage_is_named(kind: int, stored: bytes, message: str) -> None:
         decompress(kind, stored)
 
 
-def test_an_unknown_kind_is_not_written() -> None:
-    with pytest.raises(ValueError, match="no compression 7: known are 0"):
-        compress(7, TEXT)
+@pytest.mark.parametrize("kind", [3, DEFLATE, 7])
+def test_a_kind_that_is_not_ours_is_not_written(kind: int) -> None:
+    with pytest.raises(ValueError, match=f"no compression {kind}: known are 0"):
+        compress(kind, TEXT)
 
 
-@pytest.mark.parametrize("kind", [SNAPPY, ZSTD])
+@pytest.mark.parametrize("kind", [SNAPPY, ZSTD, DEFLATE])
 @examples(200)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_opened_or_damaged(kind: int, data: bytes) -> None:
@@ -277,7 +282,7 @@ def test_any_bytes_are_opened_or_damaged(kind: int, data: bytes) -> None:
             opened = decompress(kind, stored)
         except CorruptionError:
             continue
-        assert len(opened) <= compression.most(kind, len(data))
+        assert len(opened) <= compression.most(kind, len(stored))
 
 
 @pytest.mark.parametrize("source", ["snappy", "zstd", "zstd of unknown size"])
@@ -292,6 +297,115 @@ def test_changed_bytes_are_opened_or_damaged(source: str, rng: random.Random) ->
             changed[rng.randrange(len(stored))] = rng.randrange(256)
         if rng.random() < 0.2:
             del changed[rng.randrange(len(changed)) :]
+        try:
+            decompress(kind, bytes(changed))
+        except CorruptionError:
+            continue
+
+
+# -- What Minecraft writes ---------------------------------------------------------------------
+
+STREAMS = pytest.mark.parametrize(
+    ("kind", "squeeze", "name"), [(ZSTD, zlib.compress, "zlib"), (DEFLATE, deflated, "deflate")]
+)
+Squeeze = Callable[[bytes], bytes]
+
+
+@STREAMS
+@examples(100)
+@given(words=st.lists(st.binary(min_size=1, max_size=40)), times=st.integers(1, 400))
+def test_what_zlib_has_written_is_read(
+    kind: int, squeeze: Squeeze, name: str, words: list[bytes], times: int
+) -> None:
+    data = b"".join(words) * times
+    stored = squeeze(data)
+    for form in (stored, memoryview(b"xx" + stored)[2:]):
+        opened = decompress(kind, form)
+        assert (type(opened), opened) == (bytes, data)
+
+
+@STREAMS
+@pytest.mark.parametrize("size", [0, 1, 258, 1000, 32768, 65537, 1_000_000])
+def test_nothing_that_deflate_can_do_is_too_much(
+    kind: int, squeeze: Squeeze, name: str, size: int
+) -> None:
+    assert decompress(kind, squeeze(bytes(size))) == bytes(size)
+
+
+@pytest.mark.parametrize("level", range(10))
+def test_any_level_of_zlib_is_told_from_zstd(level: int) -> None:
+    stored = zlib.compress(TEXT, level)
+    assert decompress(ZSTD, stored) == TEXT
+    assert decompress(ZSTD, compress(ZSTD, TEXT)[1]) == TEXT
+    for flags in range(256):
+        other = bytes((0x78, flags)) + stored[2:]
+        if flags in (0x01, 0x5E, 0x9C, 0xDA):  # of each level
+            assert decompress(ZSTD, other) == TEXT
+            continue
+        with pytest.raises(CorruptionError, match=r"zlib data .* damaged|expected .*zlib's header"):
+            decompress(ZSTD, other)
+
+
+def test_a_stream_of_zlib_without_its_header_is_no_zlib() -> None:
+    for stored in (deflated(TEXT), b"\x78", b"\x78\x9d" + deflated(TEXT), b""):
+        with pytest.raises(CorruptionError, match="zstd data"):
+            decompress(ZSTD, stored)
+    with pytest.raises(CorruptionError, match="deflate data of"):
+        decompress(DEFLATE, zlib.compress(TEXT))
+
+
+@STREAMS
+def test_a_stream_that_is_cut_anywhere_is_damaged(
+    kind: int, squeeze: Squeeze, name: str, rng: random.Random
+) -> None:
+    stored = squeeze(TEXT + rng.randbytes(100))
+    for end in range(2 if name == "zlib" else 0, len(stored)):
+        with pytest.raises(
+            CorruptionError, match=f"{name} data of {end} bytes is damaged: it ends before"
+        ):
+            decompress(kind, stored[:end])
+
+
+@STREAMS
+def test_what_stands_behind_a_stream_is_damage(kind: int, squeeze: Squeeze, name: str) -> None:
+    stored = squeeze(TEXT)
+    for more in (b"\0", stored):
+        with pytest.raises(CorruptionError, match=f"its stream ends {len(more)} bytes before it"):
+            decompress(kind, stored + more)
+
+
+def test_the_checksum_of_zlib_counts() -> None:
+    stored = zlib.compress(TEXT)
+    with pytest.raises(CorruptionError, match="zlib data of .* is damaged: .*data check"):
+        decompress(ZSTD, stored[:-1] + bytes((stored[-1] ^ 1,)))
+
+
+@STREAMS
+@pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 1, 64 << 20])
+def test_a_bomb_of_deflate_is_bounded(
+    kind: int, squeeze: Squeeze, name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "ROOM", 1 << 20)
+    monkeypatch.setattr(compression, "_GROWTH_BEYOND_ROOM", 1)
+    stored = squeeze(bytes(size))
+    if size == 1 << 20:
+        assert decompress(kind, stored) == bytes(size)
+        return
+    with (
+        at_most(5 << 19),
+        pytest.raises(CorruptionError, match=f"{name} data of .* holds more than 1048576"),
+    ):
+        decompress(kind, stored)
+
+
+@STREAMS
+def test_changed_bytes_of_a_stream_are_opened_or_damaged(
+    kind: int, squeeze: Squeeze, name: str, rng: random.Random
+) -> None:
+    stored = squeeze(TEXT)
+    for _ in range(2000):
+        changed = bytearray(stored)
+        changed[rng.randrange(len(stored))] = rng.randrange(256)
         try:
             decompress(kind, bytes(changed))
         except CorruptionError:

@@ -27,7 +27,7 @@ from lsm.storage import Mapped
 from policies import FilterPolicy
 from tests.effort import by_effort
 from tests.lsm.forging import Parts, mutated
-from tests.lsm.independent_table import RAW, SNAPPY, ZSTD, parse
+from tests.lsm.independent_table import DEFLATE, RAW, SNAPPY, ZSTD, parse
 from tests.lsm.simulated import SimulatedStorage
 
 NAMES = kernels.available()
@@ -353,12 +353,12 @@ def forged(rng: random.Random, data: bytes) -> bytes:
     key, contents, kind = parts.blocks[at]
     what = rng.random()
     if what < 0.5:
-        kind = rng.choice((RAW, SNAPPY, ZSTD))
+        kind = rng.choice((RAW, SNAPPY, ZSTD, DEFLATE))
         parts.blocks[at] = key, mutated(rng, contents), kind
     elif what < 0.7:
         squeezed = mutated(rng, parts.squeeze(kind, contents))
         whole = parts.squeeze
-        parts.blocks[at] = key, squeezed, rng.choice((kind, SNAPPY, 3))
+        parts.blocks[at] = key, squeezed, rng.choice((kind, SNAPPY, 3, DEFLATE))
         parts.squeeze = lambda kind, data: data if data is squeezed else whole(kind, data)
     else:
         other = rng.randrange(len(parts.blocks))
