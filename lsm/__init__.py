@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from lsm import bulk
+from lsm import bulk, comparators
 from lsm.batch import WriteBatch
 from lsm.db import DB
 from lsm.errors import (
@@ -60,6 +60,7 @@ __all__ = [
     "__leveldb_version__",
     "__version__",
     "bulk",
+    "comparators",
     "destroy_db",
     "repair_db",
 ]
