@@ -8,9 +8,12 @@ written once, and cost nothing where bytes order themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lsm.disk.keys import shared_prefix
+
+if TYPE_CHECKING:
+    from lsm.comparators import ForeignOrder
 
 # A user key in the form that orders itself.
 OrderedKey = Any
@@ -81,6 +84,18 @@ class CustomComparator:
         return key
 
 
+class ForeignComparator(CustomComparator):
+    """Another program's order, which gives each key a rank: the bytes that order as the keys do.
+
+    A key is ranked once, however often it is compared. No table is written in such an order.
+    """
+
+    def __init__(self, name: str, order: ForeignOrder):
+        super().__init__(name, order)
+        self.order = order
+        self.wrap = _ordered_by_rank(order.rank)
+
+
 BYTEWISE = BytewiseComparator()
 
 
@@ -103,3 +118,25 @@ def _ordered_by(compare: Callable[[bytes, bytes], int]) -> type:
             return f"<{self.key!r} in an order of its own>"
 
     return Ordered
+
+
+def _ordered_by_rank(rank: Callable[[bytes], bytes]) -> type:
+    """A class of keys that order themselves by their ranks."""
+
+    class Ranked:
+        __slots__ = ("key", "rank")
+
+        def __init__(self, key: bytes):
+            self.key = key
+            self.rank = rank(key)
+
+        def __lt__(self, other: Ranked) -> bool:
+            return self.rank < other.rank
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Ranked) and self.rank == other.rank
+
+        def __repr__(self) -> str:
+            return f"<{self.key!r} in an order of its own>"
+
+    return Ranked

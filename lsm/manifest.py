@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from lsm.comparators import KNOWN
 from lsm.disk import filenames
 from lsm.disk.edit import Edit, NewFile
 from lsm.disk.keys import MAX_SEQUENCE
@@ -321,12 +322,18 @@ class Manifest:
 
 def check_comparator(path: str, comparator: Comparator, name: str | None) -> None:
     """ComparatorError if a manifest names another comparator; None is no name."""
-    if name is not None and name != comparator.name:
-        raise ComparatorError(
-            f"{path}: the keys are ordered by the comparator {name!r}, and {comparator.name!r} "
-            "was given: give the comparator= and comparator_name= that the database was created "
-            "with"
+    if name is None or name == comparator.name:
+        return
+    advice = "give the comparator= and comparator_name= that the database was created with"
+    if (known := KNOWN.get(name)) is not None:
+        advice = (
+            f"this is {known.of}, and can be read with comparator=lsm.comparators.{name}, "
+            f"comparator_name={known.name!r} and read_only=True"
         )
+    raise ComparatorError(
+        f"{path}: the keys are ordered by the comparator {name!r}, and {comparator.name!r} "
+        f"was given: {advice}"
+    )
 
 
 def _set_current(storage: Storage, directory: str, number: int) -> None:

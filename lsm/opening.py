@@ -12,7 +12,8 @@ from lsm import foreign
 from lsm import options as engine_options
 from lsm.arguments import flag
 from lsm.attempt import OPTIONS_NAME, SEED_NAME, Attempt
-from lsm.comparator import BYTEWISE, Comparator, CustomComparator
+from lsm.comparator import BYTEWISE, Comparator, CustomComparator, ForeignComparator
+from lsm.comparators import ForeignOrder
 from lsm.disk import filenames
 from lsm.disk.filenames import Kind
 from lsm.errors import IOError, NotADatabaseError
@@ -53,7 +54,20 @@ def comparator_of(compare: Callable[[bytes, bytes], int] | None, name: bytes | N
         raise TypeError(f"comparator_name is bytes, not {type(name).__name__}")
     if not callable(compare):
         raise TypeError("comparator is a function of two keys that says -1, 0 or 1")
-    return CustomComparator(name.decode("utf-8", "surrogateescape"), compare)
+    text = name.decode("utf-8", "surrogateescape")
+    if isinstance(compare, ForeignOrder):
+        return ForeignComparator(text, compare)
+    return CustomComparator(text, compare)
+
+
+def check_writable(directory: str, comparator: Comparator) -> None:
+    """ValueError where tables are to be written in an order that is another program's."""
+    if isinstance(comparator, ForeignComparator):
+        raise ValueError(
+            f"{directory}: the order {comparator.name!r} is that of {comparator.order.of}, and "
+            "nothing is written in it: open the database with read_only=True, and copy what is to "
+            "be changed into a database of your own"
+        )
 
 
 def open_store(
@@ -75,6 +89,8 @@ def open_store(
         raise ValueError("a database opened with read_only=True cannot be created: leave out one")
     storage = FileSystem() if storage is None else storage
     directory = storage.absolute(directory)
+    if not read_only:
+        check_writable(directory, comparator)
     seen = foreign.check(storage, directory)
     options = options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:

@@ -118,6 +118,8 @@ def repair(
     storage = FileSystem() if storage is None else storage
     directory = storage.absolute(opening.directory_of(name))
     order = opening.comparator_of(comparator, comparator_name)
+    if not dry_run:
+        opening.check_writable(directory, order)
     foreign.check(storage, directory)
     options = opening.options_of(storage, directory, config, given)
     with Attempt(storage, directory) as attempt:
