@@ -301,6 +301,8 @@ class FilterCache:
 
     def pinned_bytes(self, opened: Iterable[Table]) -> int:
         """The bytes of filters that are pinned, of the tables that may have some in memory."""
+        if not self._pinned:
+            return 0
         return sum(
             loaded.charge
             for table in opened

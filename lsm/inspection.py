@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from lsm import drift, kernels
+from lsm import drift, filter_facts, kernels
 from lsm.arguments import key_bytes
 from lsm.cache import ClockCache
 from lsm.disk.keys import is_put, sequence_of, unpack
 from lsm.filter_summary import FilterSummary
 from lsm.loaded_filter import LoadedFilter
 from lsm.options import LEVELS
-from lsm.stats import CacheStats, Counters, FilterCounts, LevelStats, RangeCounts, Stats
+from lsm.stats import (
+    CacheStats,
+    CarriedFilters,
+    Counters,
+    FilterCounts,
+    LevelStats,
+    RangeCounts,
+    Stats,
+)
 from policies import claims
 
 if TYPE_CHECKING:
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
 
     from lsm.comparator import OrderedKey
     from lsm.drift import TreeDrift
+    from lsm.filter_facts import FilterFacts
     from lsm.state import State
     from lsm.version import Version
 
@@ -70,10 +79,16 @@ def stats(state: State) -> Stats:
     """The statistics of an open database, as of now."""
     view, work, tables = state.opened_view(), state.work, state.tables
     counted = tables.all_counters()
+    facts = filter_facts.of_tables(state, view.version)
+    filter_cache = tables.filters.cache
+    is_shared = filter_cache is tables.blocks
     return Stats(
         path=state.directory,
         kernel=kernels.name_of(state.kernel),
-        levels=tuple(_level_stats(state, view.version, level, counted) for level in range(LEVELS)),
+        levels=tuple(
+            _level_stats(state, view.version, level, facts, counted) for level in range(LEVELS)
+        ),
+        carried=tuple(_carried(view.version, facts)),
         filters=tuple(
             FilterCounts(level=level, policy=policy, counters=counters)
             for (level, policy), counters in sorted(counted.items())
@@ -83,13 +98,18 @@ def stats(state: State) -> Stats:
             for (level, policy), tally in sorted(tables.range_counts().items())
         ),
         block_cache=_cache_stats(
-            tables.blocks, state.kernel.Block, tables.block_misses, tables.block_hits()
+            tables.blocks,
+            tables.block_misses,
+            hits=tables.block_hits(),
+            kind=state.kernel.Block if is_shared else None,
         ),
-        filter_cache=attrs.evolve(
-            _cache_stats(tables.filters.cache, LoadedFilter, tables.filters.misses),
+        filter_cache=_cache_stats(
+            filter_cache,
+            tables.filters.misses,
             pinned=tables.filters.pinned_bytes(tables.all_open()),
+            kind=LoadedFilter if is_shared else None,
         ),
-        table_cache=_cache_stats(tables.open_tables, state.kernel.Table, tables.table_misses),
+        table_cache=_cache_stats(tables.open_tables, tables.table_misses),
         memtable_bytes=sum(memtable.size for memtable in view.memtables),
         user_bytes_written=state.user_bytes,
         log_bytes_written=state.log_bytes,
@@ -111,6 +131,8 @@ def stats(state: State) -> Stats:
         stopped_seconds=work.stopped.seconds,
         stopped_writes=work.stopped.count,
         longest_stopped_seconds=work.stopped.longest,
+        snapshots=state.snapshot_count,
+        iterators=len(state.walkers),
         log_losses=tuple(map(str, state.losses)),
         background_error=None if state.failure is None else str(state.failure),
     )
@@ -120,13 +142,13 @@ def _level_stats(
     state: State,
     version: Version,
     level: int,
+    facts: Mapping[int, FilterFacts],
     counted: dict[tuple[int, str], Counters],
 ) -> LevelStats:
     placed = version.levels[level]
-    found = [FilterSummary.of(state, table) for table in placed]
+    found = [facts[table.number] for table in placed]
     known = [table for table in found if table.num_keys]
     keys = sum(table.num_keys or 0 for table in known)
-    rates = [table.expected_fpr for table in found if table.expected_fpr is not None]
     here = [counters for (at, _), counters in counted.items() if at == level]
     skipped = sum(counters.skipped for counters in here)
     wrong = sum(counters.false_positives for counters in here)
@@ -137,7 +159,7 @@ def _level_stats(
         bytes=version.size(level),
         filter_bytes=sum(table.bytes for table in found),
         bits_per_key=sum(table.bytes for table in known) * 8 / keys if keys else None,
-        expected_fpr=sum(rates) / len(rates) if rates else None,
+        expected_fpr=_mean_rate(found),
         measured_fpr=wrong / (wrong + skipped) if wrong + skipped else None,
         skipped=skipped,
         compaction_seconds=cost.seconds,
@@ -146,11 +168,50 @@ def _level_stats(
     )
 
 
-def _cache_stats(cache: ClockCache, kind: type, misses: int, hits: int | None = None) -> CacheStats:
-    """What a cache has of one kind of items, within a limit that others may share."""
-    size, items, evictions = cache.share_of(kind)
+def _carried(version: Version, facts: Mapping[int, FilterFacts]) -> Iterator[CarriedFilters]:
+    """The filters of each level by policy, from level 0 down."""
+    for level, placed in enumerate(version.levels):
+        by_policy: dict[str, list[FilterFacts]] = {}
+        for table in placed:
+            found = facts[table.number]
+            by_policy.setdefault(found.policy, []).append(found)
+        for policy, those in sorted(by_policy.items()):
+            yield CarriedFilters(
+                level=level,
+                policy=policy,
+                tables=len(those),
+                bytes=sum(table.bytes for table in those),
+                num_keys=sum(table.num_keys or 0 for table in those),
+                expected_fpr=_mean_rate(those),
+            )
+
+
+def _mean_rate(tables: Iterable[FilterFacts]) -> float | None:
+    rates = [table.expected_fpr for table in tables if table.expected_fpr is not None]
+    return sum(rates) / len(rates) if rates else None
+
+
+def _cache_stats(
+    cache: ClockCache,
+    misses: int,
+    *,
+    hits: int | None = None,
+    pinned: int = 0,
+    kind: type | None = None,
+) -> CacheStats:
+    """What a cache has; of one kind of items, where others share its limit."""
+    if kind is None:
+        size, items, evictions = cache.bytes, len(cache), cache.evictions
+    else:
+        size, items, evictions = cache.share_of(kind)
     return CacheStats(
-        bytes=size, limit=cache.limit, items=items, misses=misses, evictions=evictions, hits=hits
+        bytes=size,
+        limit=cache.limit,
+        items=items,
+        misses=misses,
+        evictions=evictions,
+        hits=hits,
+        pinned=pinned,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lsm import kernels
@@ -26,6 +27,7 @@ from lsm.work import Work
 if TYPE_CHECKING:
     from lsm.commit import Commit
     from lsm.comparator import Comparator
+    from lsm.filter_facts import FilterFacts
     from lsm.kernels.python import Memtable, View
     from lsm.loading import Load
     from lsm.options import Options
@@ -85,6 +87,7 @@ class State(Readable):
         self.is_unhindered = False
         self.unhindered_size = 0
         self.user_bytes = self.log_bytes = 0
+        self.filter_facts: Mapping[int, FilterFacts] = {}  # by the number of a table's file
         self._snapshots: dict[weakref.ref[Any], int] = {}
 
     def new_memtable(self, log: WriteLog | None = None) -> Memtable:
@@ -167,6 +170,11 @@ class State(Readable):
     def release_snapshot(self, holder: object) -> None:
         """Release a snapshot; without effect when it is released."""
         self._snapshots.pop(weakref.ref(holder), None)
+
+    @property
+    def snapshot_count(self) -> int:
+        """How many snapshots there are."""
+        return len(self._snapshots)
 
     def oldest_snapshot(self) -> int:
         """The sequence number of the oldest snapshot; the visible one where there is none."""

@@ -62,6 +62,22 @@ class FilterCounts:
 
 
 @attrs.frozen(kw_only=True)
+class CarriedFilters:
+    """The filters of one policy that the tables of one level carry, whether they can be asked.
+
+    Of ``num_keys`` only those are counted whose tables say how many keys their filter has.
+    ``expected_fpr`` is the mean of the tables that expect anything.
+    """
+
+    level: int
+    policy: str
+    tables: int
+    bytes: int
+    num_keys: int
+    expected_fpr: float | None
+
+
+@attrs.frozen(kw_only=True)
 class RangeCounts:
     """What became of ranges at one level whose tables carry one policy's filters, table by table.
 
@@ -124,11 +140,13 @@ class Stats:
 
     A write was slowed where it waited at the pace of the background, and stopped where it waited
     for room, or for a bulk load to end. Jobs that run at once have their seconds each.
+    ``snapshots`` are those that nobody has released, ``iterators`` those that somebody has.
     """
 
     path: str
     kernel: str
     levels: tuple[LevelStats, ...]
+    carried: tuple[CarriedFilters, ...]
     filters: tuple[FilterCounts, ...]
     ranges: tuple[RangeCounts, ...]
     block_cache: CacheStats
@@ -155,6 +173,8 @@ class Stats:
     stopped_seconds: float
     stopped_writes: int
     longest_stopped_seconds: float
+    snapshots: int
+    iterators: int
     log_losses: tuple[str, ...]
     background_error: str | None
 

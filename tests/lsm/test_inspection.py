@@ -13,9 +13,12 @@ import pytest
 
 import lsm
 import policies
+from lsm import loaded_filter
 from lsm.kernels.python.tally import Tally
 from lsm.options import LEVELS
 from lsm.stats import Counters
+from tests.lsm import odd_policies
+from tests.lsm.refilterable import AFTER, STILL, made
 from tests.lsm.simulated import SimulatedStorage
 
 
@@ -169,6 +172,81 @@ def test_statistics_are_shown_and_are_data(db: lsm.DB) -> None:
     assert "1 flushes in" in text
     assert "filter cache: " in text
     assert found.background_error is None
+
+
+def test_what_levels_carry_is_what_their_tables_do(tmp_path: Path) -> None:
+    made(tmp_path / "db")
+    with lsm.DB(tmp_path / "db", **STILL | {"filter_policy": AFTER}) as db:
+        db.refilter(levels=[1], max_bytes=1)
+        carried = db.stats().carried
+        expected = {
+            (level.level, policy): [each for each in level.tables if each.policy == policy]
+            for level in db.filters()
+            for policy in {table.policy for table in level.tables}
+        }
+        assert [(each.level, each.policy) for each in carried] == sorted(expected)
+        assert len(carried) == 4, "level 1 has both policies"
+        for each in carried:
+            tables = expected[each.level, each.policy]
+            assert each.tables == len(tables)
+            assert each.bytes == sum(table.bytes for table in tables)
+            assert each.num_keys == sum(table.num_keys or 0 for table in tables)
+            rates = [table.expected_fpr or 0 for table in tables]
+            assert each.expected_fpr == pytest.approx(sum(rates) / len(rates))
+
+
+def test_tables_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, and however few of them fit into memory."""
+    read: list[str] = []
+    real = loaded_filter.load
+
+    def load(table: Any, **options: Any) -> Any:
+        read.append(table.name)
+        return real(table, **options)
+
+    monkeypatch.setattr(loaded_filter, "load", load)
+    made(tmp_path / "db")
+    little = STILL | {"filter_policy": AFTER, "filter_cache_size": 0, "table_cache_size": 4096}
+    with lsm.DB(tmp_path / "db", **little) as db:
+        before = db.stats()
+        read.clear()
+        after = db.stats()
+        assert (after.levels, after.carried) == (before.levels, before.carried)
+        assert after.table_cache == before.table_cache
+        assert not read
+        db.put(b"new", b"")
+        db.flush()
+        assert db.stats().carried != before.carried
+        assert len(set(read)) == 1, "the new one"
+
+
+def test_a_filter_that_fails_is_told_of_though_it_was_known(tmp_path: Path) -> None:
+    policy = odd_policies.ProbingRaisesPolicy()
+    with (
+        odd_policies.registered(),
+        lsm.DB(tmp_path / "db", create_if_missing=True, filter_policy=policy) as db,
+    ):
+        for number in range(100):
+            db.put(b"%03d" % number, b"")
+        db.flush()
+        (built,) = db.stats().carried
+        assert built.bytes
+        db.get(b"050x")
+        (failed,) = db.stats().carried
+        assert (failed.tables, failed.bytes) == (1, 0)
+
+
+def test_snapshots_and_iterators_are_counted_while_they_are_there(db: lsm.DB) -> None:
+    def counted() -> tuple[int, int]:
+        stats = db.stats()
+        return stats.snapshots, stats.iterators
+
+    assert counted() == (0, 0)
+    with db.snapshot():
+        walk = db.iterator()
+        assert counted() == (1, 1)
+    del walk
+    assert counted() == (0, 0)
 
 
 PROPERTIES = [
