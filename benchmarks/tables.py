@@ -2,7 +2,8 @@
 
 Each stands between two comments, ``<!-- families: name -->`` and ``<!-- end -->``; all else on the
 pages is written by hand. Messages that list all policies are brought up to date where they stand.
-What was measured of levels stands behind ``<!-- measured: name -->``, from the published record.
+What was measured of levels stands behind ``<!-- measured: name -->``, from the published record,
+and the table of metrics behind ``<!-- metrics: all -->``, from their catalogue.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.rows import Row
 from filters import digest_kinds, header, sizing
 from filters.families import FAMILIES, every
 from filters.family import Family
+from lsm.metrics.catalogue import METRICS
 from policies.builtin import BUILTIN, NoFilterPolicy
 from policies.parameters import parameter_fields
 
@@ -148,6 +150,22 @@ def _levels(record: Path) -> Sequence[Row]:
     return tuple(Record.read(record).of("levels"))
 
 
+def all_metrics() -> str:
+    """Every metric, as both exporters call it."""
+    return _table(
+        "| Prometheus, and OpenTelemetry | kind, unit | labels | what it tells |",
+        (
+            _row(
+                f"`{metric.prometheus_name}`, `{metric.name}`",
+                f"{metric.kind}, `{metric.unit}`",
+                ", ".join(f"`{label}`" for label in metric.labels),
+                metric.help,
+            )
+            for metric in METRICS
+        ),
+    )
+
+
 def numbers() -> str:
     """What byte 4 of a filter says."""
     named = {number: name for name, number in header.FAMILY_IDS.items()}
@@ -211,6 +229,7 @@ PLACES = (
     _marked("docs/block-format.md", "payloads", payloads),
     _marked("docs/family-formats.md", "numbers", numbers),
     _marked("docs/placement.md", "placed", placed),
+    Place("docs/metrics.md", "<!-- metrics: all -->", "<!-- end -->", all_metrics),
     _of_levels("docs/placement.md", "live stores", live_table.documented),
     _of_levels("docs/benchmarks.md", "levels", levels_table.documented),
     _of_levels("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),

@@ -78,7 +78,7 @@ def test_the_configuration_loads(tmp_path: Path) -> None:
 def test_the_tables_of_families_are_those_of_their_records(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert text == tables.written(page), "run: python -m benchmarks.tables"
-    assert len(re.findall("<!-- (families|measured): ", text)) == text.count("<!-- end -->")
+    assert len(re.findall("<!-- (families|measured|metrics): ", text)) == text.count("<!-- end -->")
 
 
 def test_a_page_without_a_place_for_its_table_is_told() -> None:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = ("filters", "policies", "lsm")
 RUNTIME = {"attrs", "cramjam", "crc32c", "xxhash", "sortedcontainers", "pyfusefilter"}
 RUNTIME |= {"typing_extensions"}  # for type checkers only
+EXTRAS = {"prometheus_client", "opentelemetry"}  # of lsm.metrics, which nothing else imports
 
 
 def imports_of(path: Path) -> Iterator[str]:
@@ -44,7 +45,19 @@ def test_only_declared_dependencies_are_imported(floor: str) -> None:
         # The contract suite for authors of plug-ins; nothing else in the package imports it.
         allowed |= {"pytest"}
     for path in (ROOT / floor).rglob("*.py"):
-        assert set(imports_of(path)) <= allowed, path
+        # Who talks to an optional package, and who names its types for type checkers.
+        extras = EXTRAS if path.parent.name == "metrics" else set()
+        assert set(imports_of(path)) <= allowed | extras, path
+
+
+@pytest.mark.parametrize("package", sorted(EXTRAS))
+def test_an_optional_package_has_one_module_that_talks_to_it(package: str) -> None:
+    talking = [
+        path.name
+        for path in (ROOT / "lsm").rglob("*.py")
+        if package in imports_of(path) and path.name != "__init__.py"
+    ]
+    assert len(talking) == 1
 
 
 WRITE_CORE = ("lsm.state", "lsm.installing", "lsm.background", "lsm.writer", "lsm.store")
@@ -101,6 +114,9 @@ def test_importing_loads_neither_numpy_nor_metadata_nor_plugins() -> None:
         "crc32c",
         "cramjam",
         "policies.testing",
+        "prometheus_client",
+        "opentelemetry",
+        "lsm.metrics",
     )
     for module in loaded:
         assert not module.startswith(heavy), module
