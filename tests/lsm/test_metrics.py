@@ -735,7 +735,9 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 
 def exporter(name: str) -> Callable[..., Any]:
     """One of both, if what it needs is there."""
-    pytest.importorskip({"prometheus": "prometheus_client"}.get(name, name))
+    pytest.importorskip(
+        {"prometheus": "prometheus_client", "opentelemetry": "opentelemetry.metrics"}[name]
+    )
     made: Callable[..., Any] = getattr(lsm.metrics, name)
     return made
 

@@ -26,7 +26,7 @@ def expressions() -> list[str]:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_programs_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(("prometheus_client", "opentelemetry")[number])
+    pytest.importorskip(("prometheus_client", "opentelemetry.metrics")[number])
     monkeypatch.chdir(tmp_path)
     programs = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(programs) == 2
