@@ -389,6 +389,14 @@ def test_labels_tell_databases_apart() -> None:
         assert databases(scraped) == {"one", "two", "third"}
 
 
+def test_some_metrics_can_be_asked_for_alone() -> None:
+    scraped = registry()
+    with fresh() as db:
+        lsm.metrics.prometheus(db, registry=scraped)
+        asked = "lsm_flush_jobs_total", "lsm_memtable_size_bytes"
+        assert {name for name, _ in collected(scraped.restricted_registry(asked))} == set(asked)
+
+
 def test_a_path_that_is_no_utf8_can_be_written() -> None:
     scraped = registry()
     from prometheus_client import generate_latest
