@@ -32,6 +32,7 @@ BUFFER_BYTES = 1 << 16
 _SMALL_BYTES = 1 << 20
 # Of so many bytes at a time it pays to have the system begin to write them.
 _HASTENED_BYTES = 1 << 17
+_LINKING = "give the file a second name"
 
 
 class Placed(bytes):
@@ -140,6 +141,10 @@ class Storage(Protocol):
         """
         return path
 
+    def real(self, path: str) -> str:
+        """The one path of a place that symbolic links and ".." lead to by many."""
+        return os.path.normpath(path)
+
     def make_directory(self, path: str) -> None:
         """Make sure that this directory is there; the one above it has to be."""
 
@@ -171,6 +176,13 @@ class Storage(Protocol):
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in place of any file that has it."""
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file a second name, which nothing has yet; each can then be removed alone.
+
+        ENOTSUP where files have one name only.
+        """
+        raise failed(OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP)), _LINKING, old, new)
 
     def remove(self, path: str) -> None:
         """Remove the name of a file, which who has it mapped can go on reading."""
@@ -247,6 +259,10 @@ class FileSystem(Storage):
             what = "tell where a relative path leads, for want of a current directory"
             raise failed(error, what, path) from error
 
+    def real(self, path: str) -> str:
+        with trying("find where the path leads", path):
+            return os.path.realpath(path)
+
     def make_directory(self, path: str) -> None:
         with trying("make the directory, the last part of this path", path):
             try:
@@ -294,6 +310,10 @@ class FileSystem(Storage):
     def rename(self, old: str, new: str) -> None:
         with trying("rename the file", old, new):
             os.replace(old, new)
+
+    def link(self, old: str, new: str) -> None:
+        with trying(_LINKING, old, new):
+            os.link(old, new)
 
     def remove(self, path: str) -> None:
         with trying("remove the file", path):

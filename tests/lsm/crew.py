@@ -158,6 +158,10 @@ class Hooked(FileSystem):
         self.before("rename", new)
         super().rename(old, new)
 
+    def link(self, old: str, new: str) -> None:
+        self.before("link", new)
+        super().link(old, new)
+
     def remove(self, path: str) -> None:
         self.before("remove", path)
         super().remove(path)

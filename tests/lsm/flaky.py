@@ -19,7 +19,7 @@ PASSING = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EACCES, errno.EDQUOT)
 SYNCS = ("sync", "sync_directory")
 OTHERS = (
     *("create", "append", "truncate", "list", "exists", "size", "read", "map", "rename"),
-    *("remove", "make_directory"),
+    *("link", "remove", "make_directory"),
 )
 
 # A write to the system may take a part of the bytes, several times for one append.
@@ -105,6 +105,10 @@ class FlakyFileSystem(FileSystem):
     def rename(self, old: str, new: str) -> None:
         self.attempt("rename", old)
         super().rename(old, new)
+
+    def link(self, old: str, new: str) -> None:
+        self.attempt("link", new)
+        super().link(old, new)
 
     def remove(self, path: str) -> None:
         self.attempt("remove", path)

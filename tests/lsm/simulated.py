@@ -33,7 +33,8 @@ from lsm.storage import (
 )
 
 _DIRECTORY_MUTATIONS = {"make_directory", "remove_directory", "sync_directory"}
-MUTATIONS = {"append", "create", "remove", "rename", "sync", "truncate"} | _DIRECTORY_MUTATIONS
+_FILE_MUTATIONS = {"append", "create", "link", "remove", "rename", "sync", "truncate"}
+MUTATIONS = _FILE_MUTATIONS | _DIRECTORY_MUTATIONS
 
 When = Callable[[str, str, int], bool]
 Tails = Literal["clean", "zero", "garbage"]
@@ -47,7 +48,8 @@ class SimulatedStorage(Storage):
     """Files in memory. Directories survive everything as soon as they are made.
 
     ``operations`` lists what was tried while there was power, in order, as (method's name, path);
-    a rename is listed under its new name, and ``replace`` as the operations that it is made of.
+    a rename and a link are listed under the new name, and ``replace`` as the operations that it is
+    made of.
     """
 
     def __init__(self) -> None:
@@ -186,6 +188,14 @@ class SimulatedStorage(Storage):
             else:
                 target.change(_Change(added=new_name, file=file))
                 source.change(_Change(removed=old_name))
+
+    def link(self, old: str, new: str) -> None:
+        with self.operation("link", new):
+            file = self._file(old)
+            directory, name = self._place(new)
+            if self._is_directory(new) or name in directory.names:
+                raise _error(errno.EEXIST)
+            directory.change(_Change(added=name, file=file))
 
     def remove(self, path: str) -> None:
         with self.operation("remove", path):

@@ -155,6 +155,18 @@ class TestCrash:
                 assert after.read("/db/a") == after.read("/db/lost/a")
         assert both > 10
 
+    def test_a_link_survives_once_its_directory_was_synced(self) -> None:
+        storage = made(a=b"synced")
+        storage.make_directory("/copy")
+        storage.link("/db/a", "/copy/b")
+        storage.remove("/db/a")
+        storage.sync_directory("/db")
+        left = [contents(storage.crash(random.Random(seed)), "/copy") for seed in range(50)]
+        assert {} in left
+        assert {"b": b"synced"} in left
+        storage.sync_directory("/copy")
+        assert contents(storage.crash(), "/copy") == {"b": b"synced"}
+
     def test_nothing_synced_is_ever_lost(self) -> None:
         storage = made(a=b"1", b=b"2")
         assert crashes(storage, tails="garbage") == [{"a": b"1", "b": b"2"}] * 300
@@ -239,6 +251,7 @@ class TestFaults:
             "append": lambda: file.append(b"4"),
             "create": lambda: storage.create("/db/a"),
             "exists": lambda: storage.exists("/db/a"),
+            "link": lambda: storage.link("/db/a", "/db/c"),
             "list": lambda: storage.list("/db"),
             "lock": lambda: storage.lock("/db/LOCK"),
             "make_directory": lambda: storage.make_directory("/db/new"),

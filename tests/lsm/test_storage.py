@@ -198,6 +198,48 @@ class TestBothStorages:
         assert storage.list(root) == ["b"]
         assert storage.read(f"{root}/b") == b"new"
 
+    def test_a_linked_file_has_two_names_that_go_one_by_one(
+        self, storage: Storage, root: str
+    ) -> None:
+        put(storage, f"{root}/a", b"bytes")
+        storage.make_directory(f"{root}/d")
+        storage.link(f"{root}/a", f"{root}/d/b")
+        assert storage.read(f"{root}/d/b") == b"bytes"
+        storage.remove(f"{root}/a")
+        assert storage.list(root) == ["d"]
+        storage.sync_directory(f"{root}/d")
+        assert storage.read(f"{root}/d/b") == b"bytes"
+        put(storage, f"{root}/a", b"another")
+        assert storage.read(f"{root}/d/b") == b"bytes"
+        storage.link(f"{root}/d/b", f"{root}/c")
+        storage.remove(f"{root}/d/b")
+        assert storage.read(f"{root}/c") == b"bytes"
+
+    def test_a_link_takes_nobodys_place(self, storage: Storage, root: str) -> None:
+        put(storage, f"{root}/a", b"1")
+        put(storage, f"{root}/b", b"2")
+        storage.make_directory(f"{root}/d")
+        for new in ("a", "b", "d"):
+            with refused(errno.EEXIST):
+                storage.link(f"{root}/a", f"{root}/{new}")
+        for old, new in (("none", "c"), ("a", "none/c")):
+            with refused(errno.ENOENT):
+                storage.link(f"{root}/{old}", f"{root}/{new}")
+        assert storage.list(root) == ["a", "b", "d"]
+        assert storage.read(f"{root}/b") == b"2"
+
+    def test_a_storage_without_links_says_so(self) -> None:
+        with pytest.raises(IOError, match="second name") as info:
+            Storage.link(SimulatedStorage(), "/a", "/b")
+        assert info.value.errno == errno.ENOTSUP
+        assert (info.value.filename, info.value.filename2) == ("/a", "/b")
+
+    def test_a_place_has_one_real_path(self, storage: Storage, root: str) -> None:
+        storage.make_directory(f"{root}/d")
+        real = storage.real(f"{root}/d")
+        assert storage.real(f"{root}/d/../d//") == real
+        assert storage.real(f"{real}/none") == f"{real}/none"
+
     def test_a_file_that_is_not_there(self, storage: Storage, root: str) -> None:
         path = f"{root}/none"
         for use in (storage.read, storage.map, storage.size, storage.remove, storage.list):
@@ -506,6 +548,11 @@ class TestFiles:
         FILES.replace(f"{tmp_path}/CURRENT", b"12345", f"{tmp_path}/1.dbtmp")
         file, directory = (os.stat(path).st_ino for path in (tmp_path / "CURRENT", tmp_path))
         assert synced == [(file, 5), (directory, None)]
+
+    def test_a_real_path_has_no_symbolic_links(self, tmp_path: Path) -> None:
+        (tmp_path / "d").mkdir()
+        (tmp_path / "link").symlink_to("d")
+        assert FILES.real(f"{tmp_path}/link/a") == FILES.real(f"{tmp_path}/d") + "/a"
 
     def test_what_is_done_with_paths_leaves_no_descriptor(self, tmp_path: Path) -> None:
         before = os.listdir("/dev/fd")
