@@ -108,7 +108,11 @@ class Attempt:
         if self._makes_files:
             is_new = not any(_has_data(name) for name in self.names)
             names = set(self._storage.list(self._directory)) - self.names
-            for name in sorted(names, key=lambda each: (each != filenames.CURRENT, each)):
+            if is_new and filenames.CURRENT in names:
+                # Unless it is gone for good all else stays, which it would still lead to.
+                self._storage.remove(f"{self._directory}/{filenames.CURRENT}")
+                self._storage.sync_directory(self._directory)
+            for name in sorted(names - {filenames.CURRENT}):
                 if _is_made(name, is_new):
                     self._remove(name)
         if self._makes_lock and self._lock is not None:
