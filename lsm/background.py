@@ -214,6 +214,11 @@ class Background:
             self.schedule()
             ticket.wait()
 
+    def tidy(self) -> None:
+        """Have removed what was kept for a reader, and has become obsolete meanwhile."""
+        self._installer.doubt_tidiness()
+        self.schedule()
+
     def wait_until_ended(self) -> None:
         """Return when no thread works any more; they must have been told to stop before."""
         while True:

@@ -63,8 +63,9 @@ def is_wanted(options: Options) -> bool:
 class Heat:
     """What lookups have asked of a database's tables, kept in its directory if ``is_kept``.
 
-    Whoever calls a method holds the installer's lock, or is opening the database. None of them ever
-    raises an Exception: without heat filters are sized as if all tables were asked alike.
+    Whoever calls a method holds the installer's lock, or is opening the database, but for
+    ``encoded()``. None of them ever raises an Exception: without heat filters are sized as if all
+    tables were asked alike.
     """
 
     def __init__(self, storage: Storage, directory: str, *, is_kept: bool):
@@ -110,14 +111,8 @@ class Heat:
     def save(self, version: Version) -> None:
         """Save the counts if they are kept and others than those in the file."""
         self._is_due = False
-        if not self._is_kept:
-            return
-        files = [table.file for table in version.tables()]
-        asked = {file.number: (file.missed, file.found) for file in files}
-        if self._in_file is None and not any(map(any, asked.values())):
-            return
-        data = heat_file.encode(asked)
-        if data == self._in_file:
+        data = self.encoded(version)
+        if data is None or data == self._in_file:
             return
         try:
             self._storage.replace(self._path, data, f"{self._path}.dbtmp")
@@ -125,6 +120,16 @@ class Heat:
             _log.warning("%s: the heat of tables is not kept: %s", self._path, cause(error))
         else:
             self._in_file = data
+
+    def encoded(self, version: Version) -> bytes | None:
+        """The counts of a version's tables as a file has them; None if there is none to keep."""
+        if not self._is_kept:
+            return None
+        files = [table.file for table in version.tables()]
+        asked = {file.number: (file.missed, file.found) for file in files}
+        if self._in_file is None and not any(map(any, asked.values())):
+            return None
+        return heat_file.encode(asked)
 
     def _read(self) -> bytes | None:
         """The file's bytes; None if there is no file."""

@@ -142,6 +142,10 @@ class Installer:
                 state.tables.drop(files[Kind.TABLE][name])
         self._tidied = max(self._tidied, installs)
 
+    def doubt_tidiness(self) -> None:
+        """Have somebody look again for what is obsolete, which a reader has kept until now."""
+        self._tidied = -1
+
     def is_tidy(self, installs: int) -> bool:
         """Whether what so many installs have made obsolete was removed, as far as that goes."""
         return self._tidied >= installs

@@ -84,16 +84,9 @@ class Manifest:
 
     @classmethod
     def create(cls, storage: Storage, directory: str, comparator: Comparator) -> None:
-        """Begin a database: its first manifest, synced, then CURRENT, then the directory."""
-        number = 1
-        path = f"{directory}/{filenames.manifest_name(number)}"
-        file = storage.create(path)
+        """Begin a database without tables."""
         first = Edit(comparator=comparator.name, log_number=0, next_file_number=2, last_sequence=0)
-        with contextlib.closing(file):
-            LogWriter(file).add(first.encode())
-            file.sync()
-        storage.sync_directory(directory)  # the manifest's name before that which leads to it
-        _set_current(storage, directory, number)
+        begin(storage, directory, 1, first)
 
     def recover(self, decoded: Mapping[bytes, Edit] = NOTHING_DECODED) -> None:
         """Replay the manifest that CURRENT names; CorruptionError says what is wrong where.
@@ -247,14 +240,9 @@ class Manifest:
 
     def _snapshot(self) -> Edit:
         """One edit that makes the current state of an empty one."""
-        return Edit(
-            comparator=self._comparator.name,
-            compact_pointers=sorted(self.compact_pointers.items()),
-            added=[
-                NewFile(table.level, table.number, table.size, table.smallest, table.largest)
-                for table in self.current.tables()
-            ],
-        )
+        edit = snapshot_of(self.current, self._comparator)
+        edit.compact_pointers = sorted(self.compact_pointers.items())
+        return edit
 
     def _install(self, version: Version) -> Version:
         self._live[weakref.ref(version, self._live.pop)] = None
@@ -318,6 +306,27 @@ class Manifest:
         self.last_sequence = numbers["last_sequence"]
         for number in (self.log_number, self.previous_log_number):
             self.reserve(number)
+
+
+def snapshot_of(version: Version, comparator: Comparator) -> Edit:
+    """One edit that makes a version of an empty one; its numbers are still to be given."""
+    return Edit(
+        comparator=comparator.name,
+        added=[
+            NewFile(table.level, table.number, table.size, table.smallest, table.largest)
+            for table in version.tables()
+        ],
+    )
+
+
+def begin(storage: Storage, directory: str, number: int, first: Edit) -> None:
+    """Begin a database: its first manifest, synced, then CURRENT, then the directory."""
+    file = storage.create(f"{directory}/{filenames.manifest_name(number)}")
+    with contextlib.closing(file):
+        LogWriter(file).add(first.encode())
+        file.sync()
+    storage.sync_directory(directory)  # all names before the one that leads to them
+    _set_current(storage, directory, number)
 
 
 def check_comparator(path: str, comparator: Comparator, name: str | None) -> None:

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 _SEED_BYTES = 8
 
 
-def directory_of(name: str | bytes | os.PathLike[str]) -> str:
-    """The path that the argument ``name`` stands for, as str."""
+def directory_of(name: str | bytes | os.PathLike[str], argument: str = "name") -> str:
+    """The path that this argument stands for, as str."""
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str | bytes):
-        raise TypeError(f"'name' is a path, as str, bytes or Path, not {type(name).__name__}")
+        raise TypeError(f"'{argument}' is a path, as str, bytes or Path, not {type(name).__name__}")
     try:
         if isinstance(name, bytes):
             return os.fsdecode(name)
         name.encode(sys.getfilesystemencoding())
     except UnicodeError as error:
-        raise ValueError(f"'name' cannot be a path in this system: {error}") from error
+        raise ValueError(f"'{argument}' cannot be a path in this system: {error}") from error
     return name
 
 

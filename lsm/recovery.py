@@ -41,8 +41,8 @@ class Replayed:
 
     memtable: Memtable
     last_sequence: int
-    logs: list[int] = attrs.field(factory=list)
-    """Their numbers."""
+    logs: dict[int, int] = attrs.field(factory=dict)
+    """Where the last record that was taken of each ends, by its number."""
     log_bytes: int = 0
     losses: list[LogLoss] = attrs.field(factory=list)
 
@@ -78,7 +78,7 @@ def replay(
     """
     replayed = Replayed(new_memtable(), manifest.last_sequence)
     for number in _log_numbers(directory, files, manifest):
-        replayed.logs.append(number)
+        replayed.logs[number] = 0
         path = f"{directory}/{filenames.log_name(number)}"
         data = storage.read(path)
         if not data:
@@ -91,6 +91,7 @@ def replay(
             except CorruptionError as error:
                 reader.lose_record(str(error))
                 break
+            replayed.logs[number] = reader.valid_end
             replayed.last_sequence = max(replayed.last_sequence, sequence + count - 1)
             if flush is not None and not replayed.memtable.has_room():
                 flush(replayed.memtable)

@@ -49,7 +49,8 @@ class State(Readable):
     ``view`` is what readers read, and None when it is closed; ``visible`` the rank of the newest
     versions they see. ``failure`` is why writing has stopped, ``closed_by`` why all has, and
     ``retries`` counts how often somebody has asked to go on after failures. Snapshots are known by
-    weak references, which leave by themselves, as iterators do.
+    weak references, which leave by themselves, as iterators do. ``replayed`` are the logs that a
+    database opened for reading was found with, and where the last record taken of each ends.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class State(Readable):
         self.changed = Turnstile()
         self.work = Work()
         self.losses: list[LogLoss] = []
+        self.replayed: dict[int, int] = {}
         self.failure: Failure | None = None
         self.retries = 0
         self.closed_by = None

@@ -105,6 +105,7 @@ class Store(State):
         self.visible = rank_of(replayed.last_sequence)
         memtable = replayed.memtable
         if self.read_only:
+            self.replayed = replayed.logs
             self.view = self.kernel.View((memtable,), self.manifest.current)
             self._load_filters()
             return
