@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Self, final
 
-from lsm import drift, inspection, iterators, lookups, opening
+from lsm import checkpoint, drift, inspection, iterators, lookups, opening
 from lsm.arguments import (
     check_progress,
     checked_levels,
@@ -26,6 +26,7 @@ from lsm.state import ITERATOR_CLOSED
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from lsm.checkpoint import CheckpointProgress, CheckpointReport
     from lsm.inspection import LevelFilters
     from lsm.iterators import Iterator, RawIterator
     from lsm.lookups import Explanation
@@ -239,6 +240,33 @@ class DB(Keyspace):
             levels=asked,
             max_bytes=most,
             bytes_per_second=pace,
+            progress=progress,
+        )
+
+    def checkpoint(
+        self,
+        path: str | bytes | os.PathLike[str],
+        *,
+        flush: bool | None = False,
+        progress: Callable[[CheckpointProgress], object] | None = None,
+    ) -> CheckpointReport:
+        """Copy the database as it is at this moment to another directory, while it goes on.
+
+        The directory must not be there yet, or be empty; the one above it has to be there. This
+        engine and LevelDB open the copy, and what happens to one of the two does not happen to the
+        other. Tables are linked, or copied where the file system does not link. What is in memory
+        is copied as the log has it; with ``flush`` it is written to tables before. When this
+        returns the copy survives a loss of power.
+
+        ``progress`` is called in this thread before the first table and after each. What it raises
+        leaves nothing of the copy, and so does any error or interruption; a crash leaves a
+        directory without CURRENT, which is no database.
+        """
+        check_progress(progress)
+        return checkpoint.take(
+            self._store,
+            opening.directory_of(path, "path"),
+            flush=flag("flush", flush),
             progress=progress,
         )
 
