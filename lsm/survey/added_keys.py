@@ -47,10 +47,10 @@ class AddedKeys:
 def added_to(table: Table) -> AddedKeys:
     """What the filters of a table have of its keys, as it says itself."""
     properties = table.properties
-    if table.is_columnar:
-        return AddedKeys("keys in columns, which are not read here", unknown=True)
     if properties is None:
         return AddedKeys("keys unknown", unknown=True) if table.is_rocksdbs else AddedKeys()
+    if table.is_columnar and not properties.is_of_pebbles_schema:
+        return AddedKeys(f"of keys in columns of the schema {properties.schema!r}", unknown=True)
     comparator, extractor = properties.comparator, properties.prefix_extractor
     if table.store == "Pebble" and comparator not in BYTEWISE:
         return AddedKeys(f"of what {comparator} takes of keys", unknown=True)

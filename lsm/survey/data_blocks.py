@@ -13,6 +13,7 @@ from lsm.disk.footer import TRAILER_BYTES, Handle
 from lsm.disk.keys import DELETE, PUT, VERSION_BYTES, unpack
 from lsm.disk.plain_block import read_entries
 from lsm.errors import ADVICE, CorruptionError
+from lsm.survey.columnar_block import read_handles, read_keys
 from lsm.survey.foreign_blocks import plain_form, plain_restarts, read_index
 from lsm.survey.rocksdb_properties import TWO_LEVELS, WITH_FIRST_KEYS, RocksDBProperties
 
@@ -37,11 +38,13 @@ class DataBlocks:
         index: Handle,
         properties: RocksDBProperties,
         *,
+        is_columnar: bool = False,
         may_be_bare: bool = False,
     ):
         self._blocks = blocks
         self._index = index
         self._properties = properties
+        self._is_columnar = is_columnar
         self._may_be_bare = may_be_bare
 
     def __len__(self) -> int:
@@ -101,6 +104,9 @@ class DataBlocks:
         properties = self._properties
         contents = self._blocks.opened(handle, "index block")
         try:
+            if self._is_columnar:
+                yield from read_handles(contents)
+                return
             yield from read_index(
                 contents,
                 has_delta_handles=properties.has_delta_handles,
@@ -134,6 +140,9 @@ class DataBlocks:
         handle, contents = self._contents(number)
         are_bare = self._are_bare
         try:
+            if self._is_columnar:
+                yield from read_keys(contents)
+                return
             if are_bare:
                 for key, _ in read_entries(contents):
                     yield key
@@ -148,7 +157,7 @@ class DataBlocks:
         """A data block, in the form that LevelDB's are in."""
         handle = Handle(self._places[0][number], self._places[1][number])
         contents = self._blocks.opened(handle, "data block", is_data=True)
-        if self._blocks.is_leveldbs:
+        if self._blocks.is_leveldbs or self._is_columnar:
             return handle, contents
         try:
             contents = plain_form(contents)

@@ -19,6 +19,8 @@ BYTEWISE = ("leveldb.BytewiseComparator",)
 REVERSED = ("rocksdb.ReverseBytewiseComparator",)
 
 _PREFIX = b"rocksdb."
+_SCHEMA = b"pebble.colblk.schema"
+_PEBBLES_OWN = "DefaultKeySchema("
 _NONE = ("", "nullptr")
 _WHOLE = "rocksdb.Noop"  # to which keys are their own prefixes
 _LONGER_THAN_ANY = 1 << 32
@@ -72,6 +74,8 @@ class RocksDBProperties:
     has_user_keys: bool = False
     """Whether keys of indexes are user keys."""
     is_pebbles: bool = False
+    schema: str = ""
+    """Pebble's name for the columns of its data."""
 
     @classmethod
     def of(cls, found: Mapping[bytes, bytes]) -> RocksDBProperties:
@@ -92,9 +96,15 @@ class RocksDBProperties:
             "index_type": _index_type(found),
             "has_delta_handles": bool(_number(found, "index.value.is.delta.encoded")),
             "has_user_keys": bool(_number(found, "index.key.is.user.key")),
+            "schema": found.get(_SCHEMA, b"").decode("utf-8", "replace"),
             "is_pebbles": any(key.startswith(b"pebble.") for key in found),
         }
         return cls(**said)
+
+    @property
+    def is_of_pebbles_schema(self) -> bool:
+        """Whether columns are those that Pebble has for keys of anybody's."""
+        return self.schema.startswith(_PEBBLES_OWN)
 
     @property
     def extractor(self) -> PrefixExtractor | None:

@@ -13,7 +13,7 @@ from lsm.disk.properties import METAINDEX_KEY as OWN_PROPERTIES
 from lsm.disk.properties import Properties
 from lsm.errors import CorruptionError
 from lsm.survey import block_checksums
-from lsm.survey.columnar_block import read_columns
+from lsm.survey.columnar_block import read_names
 from lsm.survey.data_blocks import DataBlocks
 from lsm.survey.foreign_blocks import plain_form
 from lsm.survey.found import FileFound
@@ -95,18 +95,21 @@ class Table:
     @cached_property
     def data(self) -> DataBlocks:
         """Its data blocks; CorruptionError where what leads to them cannot be told."""
-        if self.is_columnar:
-            raise self.source.damaged(
-                0,
-                f"the data of Pebble's version {self.footer.version} is in columns, not read here",
-            )
         index = self.footer.index or self.metaindex.get(_ROCKSDB_INDEX)
         if index is None or (self.is_rocksdbs and self.properties is None):
             problem = "; ".join(self.problems) or "the metaindex lacks an index, or properties"
             raise self.source.damaged(self.footer.metaindex.offset, f"no keys are read: {problem}")
-        may_be_bare = self.store == "LevelDB"
+        properties = self.properties or RocksDBProperties()
+        if self.is_columnar and not properties.is_of_pebbles_schema:
+            raise self.source.damaged(
+                0, f"no keys are read: they are in columns of the schema {properties.schema!r}"
+            )
         return DataBlocks(
-            self.blocks, index, self.properties or RocksDBProperties(), may_be_bare=may_be_bare
+            self.blocks,
+            index,
+            properties,
+            is_columnar=self.is_columnar,
+            may_be_bare=self.store == "LevelDB",
         )
 
     def facts(self) -> dict[str, Any]:
@@ -165,7 +168,7 @@ class Table:
         """The entries of a block of names."""
         contents = self.blocks.opened(handle, what)
         if self._is_columnar(columnar_since):
-            return read_columns(contents)
+            return read_names(contents)
         return read_block(plain_form(contents))
 
     def _note(self, handle: Handle, what: str, error: CorruptionError) -> None:

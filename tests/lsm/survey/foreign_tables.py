@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +106,13 @@ def forge(
     pebbles = version if magic == PEBBLE_MAGIC else 0
     data, index, named = b"", [], []
     for start in range(0, len(keys), per_block):
-        some = [internal_key(key, 7) for key in keys[start : start + per_block]]
-        block = stored(squeeze(contents_of([(key, b"v" * 60) for key in some])), kind)
-        index.append((some[-1], varint(len(data)) + varint(len(block) - TRAILER)))
+        some = keys[start : start + per_block]
+        if pebbles >= 5:
+            contents = data_columns_of(some)
+        else:
+            contents = contents_of([(internal_key(key, 7), b"v" * 60) for key in some])
+        block = stored(squeeze(contents), kind)
+        index.append((some[-1], len(data), len(block) - TRAILER))
         data += block
     names = columns_of if pebbles >= 7 else contents_of
     said = [(b"rocksdb.properties", names(sorted(properties)))]
@@ -123,7 +127,12 @@ def forge(
         data += stored(contents)
     metaindex = columns_of(named) if pebbles >= 6 else contents_of(named)
     handles = b""
-    for contents in (metaindex, contents_of(index, interval=1)):
+    if pebbles >= 5:
+        entries = index_columns_of(index)
+    else:
+        rows = [(internal_key(key, 7), varint(at) + varint(size)) for key, at, size in index]
+        entries = contents_of(rows, interval=1)
+    for contents in (metaindex, entries):
         handles += varint(len(data)) + varint(len(contents))
         data += stored(contents)
     return data + footer(handles, magic, version)
@@ -140,16 +149,77 @@ def footer(handles: bytes, magic: int, version: int, checksum: int = 1) -> bytes
 
 def columns_of(pairs: Sequence[Pair], width: int = 2) -> bytes:
     """Names and values in Pebble's columns."""
-    columns = [[name for name, _ in pairs], [value for _, value in pairs]]
-    block = struct.pack("<BHI", 1, 2, len(pairs))
-    at, parts = len(block) + 10, b""
-    for strings in columns:
-        block += struct.pack("<BI", 3, at + len(parts))
-        ends = [sum(map(len, strings[:count])) for count in range(len(strings) + 1)]
-        parts += bytes((width,))
-        parts += bytes(-(at + len(parts)) % max(width, 1))
-        parts += b"".join(end.to_bytes(width, "little") for end in ends) + b"".join(strings)
-    return block + parts + b"\0"
+    names, values = [name for name, _ in pairs], [value for _, value in pairs]
+    return _block(len(pairs), [(3, _strings(names, width)), (3, _strings(values, width))])
+
+
+def index_columns_of(entries: Sequence[tuple[bytes, int, int]]) -> bytes:
+    """An index in Pebble's columns: separators, and where blocks begin and how long they are."""
+    separators, offsets, sizes = (list(column) for column in zip(*entries, strict=True))
+    columns = [(3, _strings(separators, 2)), (2, _numbers(offsets, 4)), (2, _numbers(sizes, 2))]
+    return _block(len(entries), [*columns, (3, _strings([b""] * len(entries), 0))])
+
+
+def data_columns_of(keys: Sequence[bytes], bundle_bits: int = 4) -> bytes:
+    """Data of Pebble's own schema, of which what comes behind the keys is left empty."""
+    empty = _strings([b""] * len(keys), 0)
+    trailers = _numbers([257] * len(keys), 0, 257)
+    columns = [(4, _ascending(keys, bundle_bits)), (3, empty), (2, trailers), (3, empty)]
+    return _block(len(keys), columns, struct.pack("<I", max(map(len, keys))))
+
+
+Column = Callable[[int], bytes]
+"""The bytes of a column that begins at an offset, with the padding that it needs there."""
+
+
+def _block(rows: int, columns: Sequence[tuple[int, Column]], header: bytes = b"") -> bytes:
+    head = header + struct.pack("<BHI", 1, len(columns), rows)
+    at, body = len(head) + 5 * len(columns), b""
+    for kind, column in columns:
+        head += struct.pack("<BI", kind, at + len(body))
+        body += column(at + len(body))
+    return head + body + b"\0"
+
+
+def _numbers(numbers: Sequence[int], width: int, added: int = 0) -> Column:
+    def column(at: int) -> bytes:
+        head = bytes((width | 0x80,)) + struct.pack("<Q", added) if added else bytes((width,))
+        head += bytes(-(at + len(head)) % max(width, 1))
+        return head + b"".join((each - added).to_bytes(width, "little") for each in numbers)
+
+    return column
+
+
+def _strings(strings: Sequence[bytes], width: int, first: int = 0) -> Column:
+    def column(at: int) -> bytes:
+        ends = [sum(map(len, strings[:count])) for count in range(first, len(strings) + 1)]
+        return _numbers(ends, width)(at) + b"".join(strings)
+
+    return column
+
+
+def common(keys: Sequence[bytes]) -> bytes:
+    """What all keys begin with."""
+    first, last = min(keys), max(keys)
+    length = 0
+    while length < len(first) and first[length] == last[length]:
+        length += 1
+    return first[:length]
+
+
+def _ascending(keys: Sequence[bytes], bundle_bits: int, width: int = 2) -> Column:
+    shared = common(keys)
+    strings = [shared]
+    for start in range(0, len(keys), 1 << bundle_bits):
+        bundle = keys[start : start + (1 << bundle_bits)]
+        begin = common(bundle)
+        strings.append(begin[len(shared) :])
+        before = None
+        for key in bundle:
+            strings.append(b"" if key == before else key[len(begin) :])
+            before = key
+
+    return lambda at: bytes((bundle_bits,)) + _strings(strings, width, first=1)(at + 1)
 
 
 def windows_of(filters: Sequence[bytes], base_lg: int = 11) -> bytes:

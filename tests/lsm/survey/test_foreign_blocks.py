@@ -12,11 +12,9 @@ import pytest
 from lsm.disk.footer import Handle
 from lsm.disk.plain_block import read_entries
 from lsm.errors import CorruptionError
-from lsm.survey.columnar_block import read_columns
 from lsm.survey.foreign_blocks import plain_form, plain_restarts, read_index
 from tests.effort import spread
 from tests.lsm.independent_table import contents_of, varint
-from tests.lsm.survey.foreign_tables import columns_of
 
 PAIRS = [(b"key%02d" % number, b"value%d" % number) for number in range(40)]
 PLAIN = contents_of(PAIRS)
@@ -122,7 +120,6 @@ READERS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
         lambda data: list(read_entries(plain_form(data))),
     ),
     "restarts": (PLAIN, plain_restarts),
-    "columns": (columns_of(PAIRS), read_columns),
 }
 
 
@@ -133,25 +130,3 @@ def test_damage_is_an_error_of_ours(form: str, rng: random.Random) -> None:
     for other in damaged(data, rng):
         with contextlib.suppress(CorruptionError):
             read(other)
-
-
-@pytest.mark.parametrize("width", [1, 2, 4])
-def test_columns_are_read_whatever_the_width_of_their_offsets(width: int) -> None:
-    pairs = PAIRS[:15]
-    assert read_columns(columns_of(pairs, width)) == dict(pairs)
-    assert read_columns(columns_of([(b"", b"")], 0)) == {b"": b""}
-    assert read_columns(columns_of([], width)) == {}
-
-
-def test_other_columns_are_refused() -> None:
-    block = columns_of(PAIRS)
-    for change, message in (
-        (b"\2" + block[1:], "a columnar block of version 2 has 2 columns and 40 rows"),
-        (block[:1] + b"\3" + block[2:], "has 3 columns"),
-        (block[:3] + b"\xff" * 4 + block[7:], "4294967295 rows"),
-        (block[:7] + b"\2" + block[8:], "column 0 of a columnar block has type 2, not 3"),
-        (block[:17] + b"\x80" + block[18:], "offsets of form 0x80 at byte 17"),
-        (block[:22] + b"\0\0" + block[24:], "offsets go backwards from 5 to 0"),
-    ):
-        with pytest.raises(CorruptionError, match=message):
-            read_columns(change)

@@ -52,7 +52,8 @@ def rocksdbs(path: Path, **more: object) -> bytes:
 
 def pebbles(version: int, name: bytes, filter: bytes) -> bytes:
     """A small table of Pebble's."""
-    return forge(KEYS, [(name, filter)], magic=PEBBLE_MAGIC, version=version)
+    schema = [(b"pebble.colblk.schema", b"DefaultKeySchema(leveldb.BytewiseComparator,16)")]
+    return forge(KEYS, [(name, filter)], magic=PEBBLE_MAGIC, version=version, properties=schema)
 
 
 WINDOWS = windows_of([signed_window_of(KEYS[:20]), b"", signed_window_of(KEYS[20:])])

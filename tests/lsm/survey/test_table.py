@@ -19,7 +19,8 @@ from lsm.errors import CorruptionError
 from lsm.survey.source import Source
 from lsm.survey.table import Table, is_one
 from tests.effort import spread
-from tests.lsm.independent_table import varint
+from tests.lsm import independent_table as independent
+from tests.lsm.independent_table import TRAILER, contents_of, internal_key, varint
 from tests.lsm.peak_memory import at_most
 from tests.lsm.survey.foreign_tables import (
     CHECKSUMS,
@@ -28,6 +29,7 @@ from tests.lsm.survey.foreign_tables import (
     VERSIONS,
     forge,
     keys_of,
+    stored,
     write_leveldbs,
     write_rocksdbs,
 )
@@ -176,15 +178,23 @@ def test_pebbles_rows_are_read(version: int, tmp_path: Path) -> None:
     assert list(table.data.keys()) == KEYS
 
 
+@pytest.mark.parametrize("schema", [b"DefaultKeySchema(leveldb.BytewiseComparator,16)", b"mine"])
 @pytest.mark.parametrize("version", [5, 6, 7, 8])
-def test_pebbles_columns_are_named_and_not_read(version: int, tmp_path: Path) -> None:
-    said = [(b"rocksdb.num.entries", varint(300)), (b"pebble.raw.range-key.key.size", b"\0")]
-    data = forge(KEYS, magic=PEBBLE_MAGIC, version=version, properties=said)
+def test_pebbles_columns_are_read_if_their_schema_is_known(
+    version: int, schema: bytes, tmp_path: Path
+) -> None:
+    said = [(b"rocksdb.num.entries", varint(300)), (b"pebble.colblk.schema", schema)]
+    data = forge(
+        KEYS, magic=PEBBLE_MAGIC, version=version, properties=said, kind=7, squeeze=early_zstd
+    )
     table = opened(tmp_path / "t", data)
     assert (table.store, table.problems) == ("Pebble", [])
     assert table.facts()["entries"] == len(KEYS)
-    with pytest.raises(CorruptionError, match=f"Pebble's version {version} is in columns"):
-        _ = table.data
+    if schema == b"mine":
+        with pytest.raises(CorruptionError, match="they are in columns of the schema 'mine'"):
+            _ = table.data
+    else:
+        assert list(table.data.keys()) == KEYS
 
 
 def test_a_dictionary_is_named_and_not_guessed(tmp_path: Path) -> None:
@@ -220,3 +230,21 @@ def test_a_table_takes_the_memory_of_a_block(tmp_path: Path) -> None:
     table = opened(path)
     with at_most(500_000):
         assert sum(1 for _ in table.data.keys()) == len(keys)  # noqa: SIM118 - it is no dict
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_an_index_that_goes_back_or_stays_is_refused(place: int, tmp_path: Path) -> None:
+    """A small one could otherwise lead to a block as often as it has entries."""
+    data = stored(contents_of([(internal_key(b"key", 7), b"value")]))
+    handle = varint(0) + varint(len(data) - TRAILER)
+    index = [(internal_key(b"key%03d" % number, 7), handle) for number in range(100)][place:]
+    handles = b""
+    for contents in (contents_of([]), contents_of(index, interval=1)):
+        handles += varint(len(data)) + varint(len(contents))
+        data += stored(contents)
+    table = opened(tmp_path / "t", data + independent.footer(handles, b""))
+    if place:
+        assert list(table.data.keys()) == [b"key"]
+    else:
+        with pytest.raises(CorruptionError, match="should lie between byte 32 and"):
+            list(table.data.keys())
