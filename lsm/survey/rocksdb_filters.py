@@ -27,7 +27,7 @@ PARTITIONED_KEY = "partitionedfilter.rocksdb.BuiltinBloomFilter"
 FUSE_KEY = "fullfilter.binaryfuse"
 
 _FORMS = {
-    rocksdb_forms.FAST_LOCAL: "RocksDB's Bloom filter of 64-byte lines",
+    rocksdb_forms.FAST_LOCAL: "RocksDB's cache-local Bloom filter",
     rocksdb_forms.LEGACY: "RocksDB's Bloom filter of format versions up to 4",
     rocksdb_forms.RIBBON: "RocksDB's Ribbon filter",
     rocksdb_forms.EMPTY: "RocksDB's filter of no keys",
@@ -38,10 +38,13 @@ _PEBBLES_LINES = "Pebble's Bloom filter of 64-byte lines"
 def full(table: Table, handle: Handle) -> tuple[int, Callable[[int], FilterFound]]:
     """The one filter of a table."""
     added = added_to(table)
-    properties = table.properties
-    counted = properties.num_filter_entries if properties is not None else None
+    counted = None
+    if table.properties is not None:
+        counted = table.properties.num_filter_entries or None  # 0 where it was not counted
+    elif table.own is not None:
+        counted = table.own.num_filter_keys
     keys = None if added.unknown else partial(_all_keys, table, added)
-    open = partial(_open, table, added, keys, counted or None)
+    open = partial(_open, table, added, keys, counted)
     return 1, lambda _: look(table, handle, "filter block", open)
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _DICTIONARY = b"rocksdb.compression_dict"
 _ROCKSDB_INDEX = b"rocksdb.index"
-_FIRST_COLUMNAR_DATA = 5  # of Pebble's versions, and so on
+# Pebble's versions from which on these are in columns.
+_FIRST_COLUMNAR_DATA = 5
 _FIRST_COLUMNAR_METAINDEX = 6
 _FIRST_COLUMNAR_PROPERTIES = 7
 _YEAR_10000 = 253_402_300_800

@@ -73,7 +73,7 @@ def test_the_one_filter_of_a_table_has_all_keys(name: str, tmp_path: Path) -> No
     assert each.family == name
     assert is_rocksdbs or each.form == f"a block that describes itself, of policy {name}"
     versions = len(user_keys(Path(found.path)))
-    assert is_rocksdbs or each.num_keys == (versions if name == "leveldb" else len(KEYS))
+    assert each.num_keys == (versions if name == "leveldb" else len(KEYS))
     assert found.facts["filter policy"] == name
     if each.expected_fpr is not None:
         passed = sum(each.reader.might_contain_many(ABSENT)) / len(ABSENT)

@@ -34,6 +34,7 @@ from tests.lsm.survey.foreign_tables import (
     write_rocksdbs,
 )
 
+# Written by LevelDB's own builder of tables, by LevelDB through plyvel, and by RocksDB 10.4.2.
 GOLDEN = Path(__file__).parents[2] / "golden" / "foreign"
 KEYS = keys_of(300)
 LEVELDB_MAGIC = 0xDB47_7524_8B80_FB57

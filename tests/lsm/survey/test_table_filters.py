@@ -86,7 +86,7 @@ def test_rocksdbs_filters_deny_no_key(
         assert each.form == (
             "RocksDB's Bloom filter of format versions up to 4"
             if version < 5
-            else "RocksDB's Bloom filter of 64-byte lines"
+            else "RocksDB's cache-local Bloom filter"
         )
         assert each.parameters["line bytes"] == 64
         assert each.parameters["lines"] == (each.size - 5) // 64
