@@ -373,3 +373,39 @@ def test_many_filters_are_looked_at_when_they_are_asked_for(tmp_path: Path) -> N
     for index in (count, -count - 1):
         with pytest.raises(IndexError, match=f"there are {count} filters"):
             filters[index]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_databases_table_has_each_key_once(partitioned: bool, tmp_path: Path) -> None:
+    """Flushed with several versions of keys, deletions of others, and a deleted range."""
+    rocksdict = pytest.importorskip("rocksdict")
+    blocks = rocksdict.BlockBasedOptions()
+    blocks.set_bloom_filter(10, False)
+    blocks.set_block_size(256)
+    if partitioned:
+        blocks.set_partition_filters(True)
+        blocks.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
+        blocks.set_metadata_block_size(128)
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(blocks)
+    db = rocksdict.Rdict(str(tmp_path / "db"), options)
+    snapshots = []
+    for value in (b"first", b"second" * 9, b"third" * 20):
+        for key in KEYS[::2]:
+            db[key] = value
+        snapshots.append(db.snapshot())  # keeps what is overwritten
+    for key in KEYS[::3]:
+        del db[key]
+    db.delete_range(KEYS[50], KEYS[90])
+    db.flush()
+    [path] = (tmp_path / "db").glob("*.sst")
+    found = look(path)
+    assert (found.store, found.problems) == ("RocksDB", ())
+    assert found.facts["entries"] > 3 * len(KEYS) // 2
+    together = list(itertools.chain.from_iterable(map(keys_in, found.filters)))
+    deleted = {key for key in KEYS[::3] if not KEYS[50] <= key < KEYS[90]}  # the range has those
+    assert together == sorted({*KEYS[::2], *deleted})
+    assert len(found.filters) > 3 if partitioned else len(found.filters) == 1
+    snapshots.clear()
+    db.close()
