@@ -12,6 +12,8 @@ import sys
 from types import FrameType
 
 _PACKAGE = __name__.partition(".")[0] + "."
+# The command calls the engine as any program does, and is no operation of it.
+_COMMAND = _PACKAGE + "cli"
 
 
 def is_reentrant() -> bool:
@@ -27,7 +29,8 @@ def is_reentrant() -> bool:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    return _module(frame).startswith(_PACKAGE)
+    module = _module(frame)
+    return module.startswith(_PACKAGE) and not module.startswith(_COMMAND)
 
 
 def _module(frame: FrameType) -> str:

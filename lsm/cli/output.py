@@ -1,0 +1,114 @@
+"""What commands print: lines, tables that are aligned, JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_MIB = 1 << 20
+# What goes to a file or a pipe is wrapped nowhere: whoever reads it cuts it as they like.
+_UNBOUNDED = 10_000
+
+
+def line(text: str = "") -> None:
+    """Print a line. It may wait in a buffer until the command ends."""
+    sys.stdout.write(f"{text}\n")
+
+
+def document(value: Any) -> None:
+    """Print one JSON document, in UTF-8 whatever the terminal has, as JSON is."""
+    json_line(json.dumps(value, indent=2, ensure_ascii=False, default=_as_json))
+
+
+def json_line(text: str) -> None:
+    """Print a line of JSON. What prints those prints no others."""
+    sys.stdout.buffer.write(f"{text}\n".encode())
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[str] = ()
+) -> None:
+    """Print cells under headings: numbers to the right, and what is under a ``left`` heading."""
+    lefts = set(left)
+    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        is_left = heading in lefts
+        shown.add_column(
+            heading, justify="left" if is_left else "right", no_wrap=not is_left, overflow="fold"
+        )
+    for cells in rows:
+        shown.add_row(*(Text(str(cell)) for cell in cells))
+    _print(shown)
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> None:
+    """Print names and what they stand for, in two columns."""
+    shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    shown.add_column(no_wrap=True)
+    shown.add_column(overflow="fold")
+    for name, value in pairs:
+        shown.add_row(Text(name), Text(str(value)))
+    _print(shown)
+
+
+def heading(text: str) -> None:
+    """Print a line that begins a part of what is shown."""
+    _print(Text(text, style="bold"))
+
+
+def problem(text: str) -> None:
+    """Print what is wrong with something that was looked at."""
+    _print(Text(text, style="red"))
+
+
+def _print(what: Any) -> None:
+    """Print as the terminal is; without escapes, and as wide as need be, where there is none."""
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else _UNBOUNDED
+    console = Console(
+        file=sys.stdout, width=width, highlight=False, emoji=False, markup=False,
+        force_terminal=is_terminal, soft_wrap=False, legacy_windows=False,
+    )  # fmt: skip
+    with console.capture() as captured:
+        console.print(what)
+    for each in captured.get().splitlines():
+        line(each.rstrip())
+
+
+def size(count: float) -> str:
+    """So many bytes, in the unit that leaves few digits."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def rate(share: float | None) -> str:
+    """A share of lookups, in percent; a dash where nobody knows."""
+    if share is None:
+        return "-"
+    return f"{share:.3%}" if share >= 1e-4 or share == 0 else f"{share:.2e}"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number with so many digits behind the point; a dash where there is none."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def params(entries: Mapping[str, Any]) -> str:
+    """Parameters on one line."""
+    return " ".join(f"{key}={value}" for key, value in entries.items())
