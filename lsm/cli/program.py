@@ -9,9 +9,9 @@ import click
 import rich  # noqa: F401 - whoever lacks it is told so before a command begins
 
 import lsm as engine
-from lsm.cli import entries, mistakes
+from lsm.cli import advising, entries, look, mistakes
 
-COMMANDS = (*entries.COMMANDS,)
+COMMANDS = (*entries.COMMANDS, *look.COMMANDS, *advising.COMMANDS)
 
 
 class Program(click.Group):

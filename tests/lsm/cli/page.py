@@ -1,8 +1,8 @@
 """docs/command.md: its help and its examples, as the command prints them.
 
 ``python -m tests.lsm.cli.page`` writes both into the page. Examples are blocks of ``console`` that
-are run one after the other in one directory; what stands behind ``<!-- as measured -->`` differs
-from run to run, and stays.
+are run one after the other in one directory, where ``users.db`` is; what stands behind ``<!-- as
+measured -->`` differs from run to run, and is not compared.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import secrets
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from unittest import mock
 import click
 from click.testing import CliRunner
 
+import lsm
+import policies
 from filters import hashing
 from lsm.cli.program import program
 
@@ -47,27 +50,46 @@ def with_help(text: str) -> str:
     )
 
 
-def with_output(text: str) -> str:
-    """The page with what its examples print, run anew."""
+def with_output(text: str, measured: bool = False) -> str:
+    """The page with what its examples print, run anew; with new measurements if so asked."""
+
+    def rerun(found: re.Match[str]) -> str:
+        before = found["before"] or ""
+        return found[0] if before and not measured else before + _run(found["body"])
+
     with _directory():
-        return _CONSOLE.sub(lambda it: it[0] if it["before"] else _run(it["body"]), text)
+        return _CONSOLE.sub(rerun, text)
 
 
 @contextmanager
 def _directory() -> Iterator[None]:
     """An empty directory to run in, where every run draws the same seeds."""
-    secrets = random.Random(1)
+    seeds = random.Random(1)
 
     def drawn() -> int:
-        return secrets.getrandbits(64)
+        return seeds.getrandbits(64)
 
     with (
         tempfile.TemporaryDirectory() as directory,
         chdir(directory),
         mock.patch.object(hashing, "random64", drawn),
+        mock.patch.object(secrets, "token_bytes", seeds.randbytes),
         mock.patch.dict(os.environ, {"COLUMNS": str(_WIDTH)}),
     ):
+        _make_users()
         yield
+
+
+def _make_users() -> None:
+    """A store whose filters know no seed, so that both kernels write the same."""
+    rocksdbs = policies.create("rocksdb")
+    with lsm.DB("users.db", create_if_missing=True, filter_policy=rocksdbs) as db:
+        users = ((b"user:%08d" % number, b"name-%d" % number) for number in range(20_000))
+        lsm.bulk.load(db, users)
+        for number in range(0, 20_000, 40):
+            db.put(b"user:%08d" % number, b"renamed-%d" % number)
+        db.flush()
+        db.put(b"user:00000007", b"Ada")
 
 
 def _run(body: str) -> str:
@@ -81,20 +103,22 @@ def _run(body: str) -> str:
 
 def _printed(line: str) -> list[str]:
     """What a line prints; it is a command, perhaps with another's output for its input."""
+    line, _, target = line.partition(" > ")
     *sources, last = (shlex.split(part) for part in line.split(" | "))
     fed = b""
     for words in (*sources, last):
         if words[0] == "printf":
             fed = words[1].encode().decode("unicode_escape").encode("latin-1")
-        elif words[0] == "echo":
-            fed = f"$?: {fed.decode()}".encode()
         else:
             assert words[0] == "lsm", words
             result = CliRunner().invoke(program, words[1:], input=fed)
             fed = result.output_bytes if words is last else result.stdout_bytes
+    if target:
+        Path(target).write_bytes(fed)
+        return []
     text = fed.decode().replace(os.getcwd(), "/srv")
     return text.splitlines()
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_output(with_help(PAGE.read_text())))
+    PAGE.write_text(with_output(with_help(PAGE.read_text()), measured=True))
