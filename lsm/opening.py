@@ -99,7 +99,7 @@ def open_store(
         lock = attempt.lock_shared() if read_only else attempt.lock_exclusively()
         exists = filenames.CURRENT in attempt.names
         if not exists:
-            _check_vacant(directory, attempt.names, create)
+            check_vacant(directory, attempt.names, create)
         if exists and error_if_exists:
             raise NotADatabaseError(
                 f"{directory}: there is a database already (error_if_exists is true)"
@@ -148,7 +148,7 @@ def options_of(
     return engine_options.effective(kept=kept, config=config, given=given)
 
 
-def _check_vacant(directory: str, names: Iterable[str], create: bool) -> None:
+def check_vacant(directory: str, names: Iterable[str], create: bool) -> None:
     """NotADatabaseError unless a new database may be created in a directory without CURRENT."""
     files = filenames.database_files(names)
     if files[Kind.TABLE] or files[Kind.LOG]:  # which a new database would remove as obsolete
