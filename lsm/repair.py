@@ -18,7 +18,7 @@ from lsm.dry_run import DryRunStorage
 from lsm.errors import IOError
 from lsm.options import NOT_GIVEN, NotGiven
 from lsm.quarantine import LOST, UNREADABLE
-from lsm.repair_report import Report
+from lsm.repair_report import RepairProgress, Report
 from lsm.repairing import Repair, is_directory
 from lsm.storage import FileSystem
 
@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("lsm")
 
-__all__ = ["LOST", "UNREADABLE", "Report", "destroy_db", "repair", "repair_db"]
+__all__ = [
+    "LOST",
+    "UNREADABLE",
+    "Report",
+    "destroy_db",
+    "files_to_destroy",
+    "repair",
+    "repair_db",
+]
 
 
 def repair_db(
@@ -111,9 +119,14 @@ def repair(
     config: str | os.PathLike[str] | None = None,
     storage: Storage | None = None,
     dry_run: bool | None = False,
+    progress: Callable[[RepairProgress], object] = bool,
     **given: Any,
 ) -> Report:
-    """Repair as ``repair_db`` does, with the same options, and say what was kept and lost."""
+    """Repair as ``repair_db`` does, with the same options, and say what was kept and lost.
+
+    ``progress`` is called after each table that was read; what it raises ends the repair, which
+    then has changed nothing.
+    """
     dry_run = flag("dry_run", dry_run)
     storage = FileSystem() if storage is None else storage
     directory = storage.absolute(opening.directory_of(name))
@@ -128,10 +141,10 @@ def repair(
                 attempt.lock_shared()
             overlay = DryRunStorage(storage)
             make_directory(overlay, directory)
-            return Repair(overlay, directory, order, options, _DryRunLog(_log)).run()
+            return Repair(overlay, directory, order, options, _DryRunLog(_log), progress).run()
         attempt.create_directory()
         attempt.lock_exclusively()
-        return Repair(storage, directory, order, options).run()
+        return Repair(storage, directory, order, options, progress=progress).run()
 
 
 class _DryRunLog(logging.LoggerAdapter[logging.Logger]):
@@ -150,24 +163,56 @@ def destroy_db(name: str | bytes | os.PathLike[str], *, storage: Storage | None 
     """
     storage = FileSystem() if storage is None else storage
     directory = storage.absolute(opening.directory_of(name))
+    if not _is_there(storage, directory):
+        return
+    foreign.check(storage, directory)
+    with Attempt(storage, directory) as attempt:
+        attempt.lock_exclusively()
+        for each in _ours(storage, directory):
+            storage.remove(f"{directory}/{each}")
+        storage.remove(f"{directory}/{filenames.LOCK}")
+        with contextlib.suppress(IOError):  # there is something else in it
+            storage.remove_directory(directory)
+
+
+def files_to_destroy(
+    name: str | bytes | os.PathLike[str], *, storage: Storage | None = None
+) -> list[str]:
+    """The names of the files that ``destroy_db`` would remove, its lock left out; changes nothing.
+
+    A database that is open is refused, and so is another store's.
+    """
+    storage = FileSystem() if storage is None else storage
+    directory = storage.absolute(opening.directory_of(name))
+    if not _is_there(storage, directory):
+        return []
+    foreign.check(storage, directory)
+    with Attempt(storage, directory) as attempt:
+        attempt.lock_shared()
+        return _ours(storage, directory)
+
+
+def _is_there(storage: Storage, directory: str) -> bool:
     try:
         storage.list(directory)
     except IOError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            return
+            return False
         raise
-    foreign.check(storage, directory)
-    with Attempt(storage, directory) as attempt:
-        attempt.lock_exclusively()
-        # CURRENT first: what an interruption leaves is no database any more, rather than a bad one.
-        names = sorted(storage.list(directory), key=lambda each: each != filenames.CURRENT)
-        for each in names:
-            path = f"{directory}/{each}"
-            if _is_ours(each) and not is_directory(storage, path):
-                storage.remove(path)
-        storage.remove(f"{directory}/{filenames.LOCK}")
-        with contextlib.suppress(IOError):  # there is something else in it
-            storage.remove_directory(directory)
+    return True
+
+
+def _ours(storage: Storage, directory: str) -> list[str]:
+    """The files that go with a database, but for its lock, in the order in which they do.
+
+    CURRENT first: what an interruption leaves is no database any more, rather than a bad one.
+    """
+    names = sorted(storage.list(directory), key=lambda each: each != filenames.CURRENT)
+    return [
+        each
+        for each in names
+        if _is_ours(each) and not is_directory(storage, f"{directory}/{each}")
+    ]
 
 
 def _is_ours(name: str) -> bool:

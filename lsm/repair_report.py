@@ -6,6 +6,14 @@ import attrs
 
 
 @attrs.frozen(kw_only=True)
+class RepairProgress:
+    """How far a repair has come with reading tables, after which it writes what it has to."""
+
+    tables: int
+    total_tables: int
+
+
+@attrs.frozen(kw_only=True)
 class Report:
     """What became of a database's files, and what could not be read.
 

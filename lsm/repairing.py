@@ -27,7 +27,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ from lsm.manifest import Manifest, check_comparator
 from lsm.manifest_history import ManifestHistory
 from lsm.options import LEVELS
 from lsm.quarantine import UNREADABLE, Log, Quarantine
-from lsm.repair_report import Report
+from lsm.repair_report import RepairProgress, Report
 from lsm.salvage import Position, ScannedTable, TableScan
 from lsm.table_factory import DeeperLevels, Output, TableFactory
 from lsm.tables import path_of
@@ -71,12 +71,14 @@ class Repair:
         comparator: Comparator,
         options: Options,
         log: Log = _log,
+        progress: Callable[[RepairProgress], object] = bool,
     ):
         self._storage = storage
         self._directory = directory
         self._comparator = comparator
         self._options = options
         self._log = log
+        self._progress = progress
         self._manifest = Manifest(storage, directory, comparator)
         self._quarantine = Quarantine(storage, directory, log)
         self._history = ManifestHistory()
@@ -102,7 +104,7 @@ class Repair:
         names = self._names()
         self._read_manifests(names[Kind.MANIFEST])
         try:
-            scanned = [self._scanned(name, number) for name, number in names[Kind.TABLE]]
+            scanned = list(self._scanned_all(names[Kind.TABLE]))
             whole = {table.number for table in scanned if table.is_whole}
             tables = self._usable(scanned, whole)
             tables += self._replay(names[Kind.LOG], whole)
@@ -198,6 +200,11 @@ class Repair:
         return history
 
     # -- Tables ------------------------------------------------------------------------------
+
+    def _scanned_all(self, names: list[tuple[str, int]]) -> Iterator[ScannedTable]:
+        for count, (name, number) in enumerate(names, 1):
+            yield self._scanned(name, number)
+            self._progress(RepairProgress(tables=count, total_tables=len(names)))
 
     def _scanned(self, name: str, number: int) -> ScannedTable:
         """A table file that was read once from end to end."""

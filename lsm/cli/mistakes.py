@@ -31,7 +31,9 @@ class Failure(click.ClickException):
     exit_code = FAILED
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line."""
+        """Print the line, behind what was printed before."""
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
         click.echo(f"lsm: {self.format_message()}", err=True)
 
 

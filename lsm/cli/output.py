@@ -109,6 +109,11 @@ def number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of something."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def params(entries: Mapping[str, Any]) -> str:
     """Parameters on one line."""
     return " ".join(f"{key}={value}" for key, value in entries.items())
