@@ -111,7 +111,9 @@ def number(value: float | None, digits: int = 2) -> str:
 
 def counted(count: int, noun: str) -> str:
     """So many of something."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"
 
 
 def params(entries: Mapping[str, Any]) -> str:

@@ -9,9 +9,15 @@ import click
 import rich  # noqa: F401 - whoever lacks it is told so before a command begins
 
 import lsm as engine
-from lsm.cli import advising, care, entries, look, mistakes
+from lsm.cli import advising, care, entries, exchange, look, mistakes
 
-COMMANDS = (*entries.COMMANDS, *look.COMMANDS, *advising.COMMANDS, *care.COMMANDS)
+COMMANDS = (
+    *entries.COMMANDS,
+    *exchange.COMMANDS,
+    *look.COMMANDS,
+    *advising.COMMANDS,
+    *care.COMMANDS,
+)
 
 
 class Program(click.Group):
