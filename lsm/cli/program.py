@@ -9,7 +9,7 @@ import click
 import rich  # noqa: F401 - whoever lacks it is told so before a command begins
 
 import lsm as engine
-from lsm.cli import advising, care, entries, exchange, look, mistakes
+from lsm.cli import advising, bench, care, entries, exchange, look, mistakes
 
 COMMANDS = (
     *entries.COMMANDS,
@@ -17,6 +17,7 @@ COMMANDS = (
     *look.COMMANDS,
     *advising.COMMANDS,
     *care.COMMANDS,
+    *bench.COMMANDS,
 )
 
 
