@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lsm.cli import keys
+
 _MIB = 1 << 20
 # What goes to a file or a pipe is wrapped nowhere: whoever reads it cuts it as they like.
 _UNBOUNDED = 10_000
@@ -24,7 +26,7 @@ def line(text: str = "") -> None:
 
 def document(value: Any) -> None:
     """Print one JSON document, in UTF-8 whatever the terminal has, as JSON is."""
-    json_line(json.dumps(value, indent=2, ensure_ascii=False, default=_as_json))
+    json_line(json.dumps(value, indent=2, ensure_ascii=False, default=as_json))
 
 
 def json_line(text: str) -> None:
@@ -32,9 +34,12 @@ def json_line(text: str) -> None:
     sys.stdout.buffer.write(f"{text}\n".encode())
 
 
-def _as_json(value: object) -> object:
+def as_json(value: object) -> object:
+    """What JSON has in the place of a value that it has not."""
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, bytes):
+        return keys.show(value, "text")
     return str(value)
 
 
@@ -116,6 +121,19 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"
 
 
+def value(said: object) -> str:
+    """A fact of any kind, on one line: bytes as text, whatever they are."""
+    if isinstance(said, bytes):
+        return keys.show(said, "text")
+    if isinstance(said, Mapping):
+        return params(said)
+    if isinstance(said, list | tuple):
+        return ", ".join(map(value, said))
+    if isinstance(said, int) and not isinstance(said, bool):
+        return f"{said:,}"
+    return str(said)
+
+
 def params(entries: Mapping[str, Any]) -> str:
     """Parameters on one line."""
-    return " ".join(f"{key}={value}" for key, value in entries.items())
+    return " ".join(f"{key}={each}" for key, each in entries.items())
