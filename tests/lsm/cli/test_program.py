@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,16 @@ def test_shells_are_told_how_to_complete(shell: str) -> None:
     finished = python("-m", "lsm", env=env)
     assert finished.returncode == 0
     assert "_lsm_completion" in finished.stdout
+
+
+def test_what_is_installed_has_the_command_and_all_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {"lsm": "lsm.cli:main"}
+    needed = project["project"]["optional-dependencies"]["cli"]
+    assert {each.partition(">")[0] for each in needed} == {"click", "rich"}
+    packages = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for floor in ("filters", "policies", "lsm")
+        for path in (ROOT / floor).rglob("__init__.py")
+    }
+    assert set(project["tool"]["setuptools"]["packages"]) == packages
