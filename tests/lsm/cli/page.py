@@ -2,7 +2,7 @@
 
 ``python -m tests.lsm.cli.page`` writes both into the page. Examples are blocks of ``console`` that
 are run one after the other in one directory, where ``users.db`` is; what stands behind ``<!-- as
-measured -->`` differs from run to run, and is not compared.
+measured -->`` differs from run to run: it is not compared, and run only with ``--measured``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import re
 import secrets
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
@@ -121,4 +122,4 @@ def _printed(line: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_output(with_help(PAGE.read_text()), measured=True))
+    PAGE.write_text(with_output(with_help(PAGE.read_text()), "--measured" in sys.argv))
