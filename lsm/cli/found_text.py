@@ -6,6 +6,7 @@ JSON each stands by itself.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,6 +17,10 @@ from lsm.cli import output
 from lsm.survey.found import FileFound, FilterFound, Guard
 
 _UNKNOWN = "unknown"
+_TOLD = (
+    *("where", "offset", "size", "family", "form", "guard", "parameters", "num_keys"),
+    *("bits_per_key", "fill", "expected_fpr", "problem"),
+)
 _NUMBER = re.compile("[0-9]+")
 
 
@@ -89,7 +94,7 @@ def _mean(weighed: Iterable[tuple[float | None, float]]) -> float | None:
 
 def bare(filter: FilterFound) -> FilterFound:
     """A filter without what would keep its bytes in memory."""
-    return attrs.evolve(filter, reader=None, keys=None)
+    return attrs.evolve(filter, reader=None, keys=None, expected_fpr=filter.expected_fpr)
 
 
 def alike(filters: Iterable[FilterFound]) -> list[Alike]:
@@ -104,10 +109,8 @@ def alike(filters: Iterable[FilterFound]) -> list[Alike]:
 
 def filter_as_json(filter: FilterFound) -> dict[str, Any]:
     """What there is to say of a filter, as JSON has it."""
-    told = attrs.asdict(
-        filter, filter=lambda field, _: field.name not in ("reader", "keys"), recurse=True
-    )
-    return told | {"bits_per_key": filter.bits_per_key}
+    told: dict[str, Any] = {name: getattr(filter, name) for name in _TOLD}
+    return told | {"guard": attrs.asdict(filter.guard)}
 
 
 def file_as_json(found: FileFound, filters: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -169,24 +172,29 @@ def checksum(guard: Guard) -> str:
 
 # -- Many files ----------------------------------------------------------------------------------
 
-HEADINGS = ("file", "store", "filter", "keys", "bits/key", "fill", "expected", "checksum")
+HEADINGS = ("file", "store", "filter", "keys", "bits/key", "expected", "checksum")
 LEFT = ("file", "store", "filter", "checksum")
 
 
-def rows_of(found: FileFound, groups: Sequence[Alike]) -> list[tuple[object, ...]]:
-    """The lines for a file among others: one for each kind of filter in it, or that it has none."""
+def rows_of(
+    found: FileFound, groups: Sequence[Alike], directory: str = ""
+) -> list[tuple[object, ...]]:
+    """The lines for a file among others: one for each kind of filter in it, or that it has none.
+
+    Its name is that in the ``directory``, if one is given.
+    """
+    name = os.path.relpath(found.path, directory) if directory else found.path
     if not groups:
-        return [(found.path, found.store, "none", "-", "-", "-", "-", "-")]
+        return [(name, found.store, "none", "-", "-", "-", "-")]
     return [
         (
-            found.path,
+            name,
             found.store,
             _named(group),
             "-" if group.num_keys is None else f"{group.num_keys:,}",
             output.number(group.bits_per_key),
-            "-" if group.fill is None else f"{group.fill:.1%}",
             output.rate(group.expected_fpr),
-            _checked(group.first.guard),
+            group.first.guard.checked,
         )
         for group in groups
     ]
@@ -196,7 +204,3 @@ def _named(group: Alike) -> str:
     count, first = len(group.filters), group.first
     name = f"{first.family or _UNKNOWN} {output.params(group.parameters)}".rstrip()
     return name if count == 1 else f"{count} x {name}"
-
-
-def _checked(guard: Guard) -> str:
-    return guard.kind if not guard.is_there else f"{guard.kind} {guard.checked}"

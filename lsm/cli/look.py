@@ -103,18 +103,24 @@ def _show_configured(levels: Sequence[LevelFilters]) -> None:
             first = level + 1
 
 
-_CARRIED = ("policy", "layout", "state")
+def _carried(table: FilterSummary) -> str:
+    """The filter of a table: what it is, and what is unusual with it."""
+    name = f"{table.policy} {output.params(table.params)}".rstrip()
+    if table.layout != "table":
+        name += f", {table.layout}"
+    if table.prefixes:
+        name += f", {output.params(table.prefixes)}"
+    return name if table.state in ("built", "none") else f"{table.state}: {name}"
 
 
 def _show_carried(levels: Sequence[LevelFilters]) -> None:
     """Tables with the same filters of a level on one line."""
     rows = []
     for level in levels:
-        groups: dict[tuple[str, str, str, str], list[FilterSummary]] = {}
+        groups: dict[str, list[FilterSummary]] = {}
         for table in level.tables:
-            params = output.params(table.params)
-            groups.setdefault((table.policy, params, table.layout, table.state), []).append(table)
-        for (policy, params, layout, state), some in groups.items():
+            groups.setdefault(_carried(table), []).append(table)
+        for name, some in groups.items():
             counted = sum(table.num_keys or 0 for table in some)
             size = sum(table.bytes for table in some)
             rates = [table.expected_fpr for table in some if table.expected_fpr is not None]
@@ -122,18 +128,16 @@ def _show_carried(levels: Sequence[LevelFilters]) -> None:
                 (
                     level.level,
                     len(some),
-                    f"{policy} {params}".rstrip(),
-                    layout,
-                    state,
+                    name,
                     f"{counted:,}" if counted else "-",
                     output.size(size),
                     output.number(8 * size / counted if counted else None),
                     output.rate(sum(rates) / len(rates) if rates else None),
                 )
             )
-    heads = ("level", "tables", "filter", "layout", "state", "keys", "size", "bits/key", "expected")
     if rows:
-        output.table(heads, rows, left=("filter", "layout", "state"))
+        heads = ("level", "tables", "filter", "keys", "size", "bits/key", "expected")
+        output.table(heads, rows, left=("filter",))
 
 
 def _show_tables(levels: Sequence[LevelFilters]) -> None:
@@ -141,9 +145,7 @@ def _show_tables(levels: Sequence[LevelFilters]) -> None:
         (
             level.level,
             table.file_number,
-            f"{table.policy} {output.params(table.params)}".rstrip(),
-            table.layout,
-            table.state,
+            _carried(table),
             "-" if table.num_keys is None else f"{table.num_keys:,}",
             output.number(table.bits_per_key),
             output.rate(table.expected_fpr),
@@ -152,9 +154,9 @@ def _show_tables(levels: Sequence[LevelFilters]) -> None:
         for level in levels
         for table in level.tables
     ]
-    heads = ("level", "table", "filter", "layout", "state", "keys", "bits/key", "expected", "for")
     if rows:
-        output.table(heads, rows, left=("filter", "layout", "state"))
+        heads = ("level", "table", "filter", "keys", "bits/key", "expected", "for")
+        output.table(heads, rows, left=("filter",))
 
 
 @click.command()

@@ -136,15 +136,15 @@ def test_many_files_are_lines_of_a_table(printed: Any) -> None:
     none = attrs.evolve(FILE, path="db/000007.ldb", filters=())
     rows = [
         *found_text.rows_of(FILE, found_text.alike([*FILE.filters, UNKNOWN])),
-        *found_text.rows_of(none, []),
+        *found_text.rows_of(none, [], "db"),
     ]
     output.table(found_text.HEADINGS, rows, left=found_text.LEFT)
     lines = [line.split() for line in printed().splitlines()]
     assert " ".join(lines[1]) == (
-        "db/000005.ldb LevelDB leveldb num_probes=6 1,000 10.00 48.0% 1.210% crc32c right"
+        "db/000005.ldb LevelDB leveldb num_probes=6 1,000 10.00 1.210% right"
     )
-    assert lines[2] == ["db/000005.ldb", "LevelDB", "unknown", "-", "-", "-", "-", "none"]
-    assert lines[3] == ["db/000007.ldb", "LevelDB", "none", "-", "-", "-", "-", "-"]
+    assert lines[2] == ["db/000005.ldb", "LevelDB", "unknown", "-", "-", "-", "none"]
+    assert lines[3] == ["000007.ldb", "LevelDB", "none", "-", "-", "-", "-"]
 
 
 def test_json_has_every_filter_and_nothing_that_json_has_not() -> None:

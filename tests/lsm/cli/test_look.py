@@ -57,7 +57,7 @@ def test_filters(run: Run, tree: Path) -> None:
                 line.split()[:3] == [str(level.level), str(table.file_number), "cuckoo"]
                 for line in by_table.splitlines()
             )
-    assert max(map(len, (text + by_table).splitlines())) <= 100
+    assert max(map(len, (text + by_table).splitlines())) <= 80
 
 
 def test_explain(run: Run, tree: Path) -> None:
