@@ -16,6 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or the process's; its exit status."""
     try:
         from lsm.cli import program
+    except KeyboardInterrupt:
+        print("lsm: interrupted", file=sys.stderr)
+        return 130
     except ModuleNotFoundError as error:
         if error.name not in _LIBRARIES:
             raise

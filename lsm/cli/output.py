@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,10 +83,11 @@ def problem(text: str) -> None:
 def _print(what: Any) -> None:
     """Print as the terminal is; without escapes, and as wide as need be, where there is none."""
     is_terminal = sys.stdout.isatty()
+    is_plain = bool(os.environ.get("NO_COLOR"))
     width = shutil.get_terminal_size().columns if is_terminal else _UNBOUNDED
     console = Console(
         file=sys.stdout, width=width, highlight=False, emoji=False, markup=False,
-        force_terminal=is_terminal, soft_wrap=False, legacy_windows=False,
+        force_terminal=is_terminal and not is_plain, soft_wrap=False, legacy_windows=False,
     )  # fmt: skip
     with console.capture() as captured:
         console.print(what)

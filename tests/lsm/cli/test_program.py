@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -167,3 +168,21 @@ def test_what_is_installed_has_the_command_and_all_packages() -> None:
         for path in (ROOT / floor).rglob("__init__.py")
     }
     assert set(project["tool"]["setuptools"]["packages"]) == packages
+
+
+def test_ctrl_c_ends_a_process_with_one_line(tmp_path: Path) -> None:
+    """Which is in the middle of writing to a pipe that is full."""
+    path = tmp_path / "many"
+    with lsm.DB(path, create_if_missing=True) as db:
+        for number in range(20_000):
+            db.put(b"%08d" % number, b"value")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lsm", "scan", str(path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"00000000\tvalue\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors == b"lsm: interrupted\n"
