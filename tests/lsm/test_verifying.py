@@ -13,6 +13,7 @@ import pytest
 import lsm
 import policies
 from lsm.disk.footer import FOOTER_BYTES, Footer
+from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.verifying import VerifyProgress, VerifyReport, verify
 from tests.effort import by_effort, spread
 from tests.lsm import forging
@@ -210,6 +211,37 @@ def test_what_the_manifest_says_is_compared(files: Files) -> None:
     assert {each.what for each in problems} == {
         "its first and last key are not those that the manifest has"
     }
+
+
+def test_an_older_version_above_a_newer_one_is_found(files: Files) -> None:
+    """Where an iterator merges levels, and a lookup ends at the first that has the key."""
+    manifest = name_of(files, "MANIFEST")
+    edits = edits_of(files[manifest])
+    numbers = sorted({new.number for edit in edits for new in edit.added})
+    for edit in edits:
+        edit.added = [
+            attrs.evolve(new, level=5 if new.number == numbers[-1] else 1) for new in edit.added
+        ]
+    [problem] = checked({**files, manifest: manifest_of(*edits)}).problems
+    assert "it has an older version of b'key:00000' above a newer one" in problem.what
+    edits = edits_of(files[manifest])
+    edits[-1].last_sequence = 3
+    log = name_of(files, end=".log")
+    [problem] = checked({**files, manifest: manifest_of(*edits), log: b""}).problems
+    assert problem.what.startswith("it says that 3 is the last sequence number")
+
+
+def test_what_a_table_says_of_itself_is_compared(files: Files) -> None:
+    table = largest_table(files)
+    parts = Parts.of(files[table])
+    parts.meta = [
+        (key, attrs.evolve(Properties.decode(contents), num_entries=7).encode())
+        if key == METAINDEX_KEY
+        else (key, contents)
+        for key, contents in parts.meta
+    ]
+    [problem] = checked(forging.with_table(files, table, parts.assembled())).problems
+    assert problem.what == f"it has {len(KEYS)} entries, and its properties say 7"
 
 
 def test_a_damaged_manifest_is_found_and_tables_are_checked_all_the_same(files: Files) -> None:

@@ -75,6 +75,21 @@ def test_of_a_sorted_load_nothing_is_there_after_a_malformed_line(run: Run, tmp_
     assert contents(tmp_path / "db") == {}
 
 
+def test_a_dump_that_fails_leaves_the_file_that_was_there(
+    run: Run, store: Path, tmp_path: Path
+) -> None:
+    [table] = store.glob("*.ldb")
+    data = bytearray(table.read_bytes())
+    data[5] ^= 0xFF
+    table.write_bytes(data)
+    file = tmp_path / "all.csv"
+    file.write_text("before")
+    refused = run("dump", store, "-o", file, status=2)
+    assert refused.stderr.startswith(f"lsm: {table}: ")
+    assert file.read_text() == "before"
+    assert [each.name for each in tmp_path.glob("*.part")] == []
+
+
 def test_a_missing_file_creates_no_database(run: Run, tmp_path: Path) -> None:
     refused = run("load", tmp_path / "db", tmp_path / "none.csv", "--create", status=2)
     assert refused.stderr == f"lsm: {tmp_path}/none.csv: No such file or directory\n"
