@@ -22,6 +22,13 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 DEBUG = "LSM_DEBUG"
+# What programs are told to call, in the words of who has the command.
+_MEANT = {
+    " (create_if_missing is false, or the directory above it is missing, which is not created)": "",
+    " (create_if_missing is false)": "",
+    ", create_if_missing does not": "",
+    "lsm.repair_db()": "lsm repair",
+}
 _EXPECTED = (Error, FilterError, OSError, ValueError)
 
 
@@ -78,6 +85,8 @@ def _words_of(error: Exception) -> str:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
         if error.filename2 is not None:
             text += f" ({os.fsdecode(error.filename2)})"
+    for said, meant in _MEANT.items():
+        text = text.replace(said, meant)
     return text or type(error).__name__
 
 

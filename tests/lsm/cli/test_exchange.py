@@ -86,6 +86,7 @@ def test_a_dump_that_fails_leaves_the_file_that_was_there(
     file.write_text("before")
     refused = run("dump", store, "-o", file, status=2)
     assert refused.stderr.startswith(f"lsm: {table}: ")
+    assert refused.stderr.endswith("; lsm repair keeps what can still be read\n")
     assert file.read_text() == "before"
     assert [each.name for each in tmp_path.glob("*.part")] == []
 

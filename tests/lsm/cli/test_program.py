@@ -32,6 +32,9 @@ def test_mistakes_are_told_on_one_line(run: Run, tmp_path: Path, store: Path) ->
         assert refused.stdout == ""
         assert refused.stderr.startswith("lsm: ")
         assert refused.stderr.count("\n") == 1
+    assert run("get", tmp_path / "none", "key", status=2).stderr == (
+        f"lsm: {tmp_path}/none: does not exist\n"
+    )
     assert "No such command 'gett'" in run("gett", status=2).stderr
 
 
