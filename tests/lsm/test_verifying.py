@@ -15,6 +15,7 @@ import policies
 from lsm.disk.footer import FOOTER_BYTES, Footer
 from lsm.disk.properties import METAINDEX_KEY, Properties
 from lsm.verifying import VerifyProgress, VerifyReport, verify
+from policies.prefixes import Prefixes
 from tests.effort import by_effort, spread
 from tests.lsm import forging
 from tests.lsm.forging import DIRECTORY, Files, Parts, edits_of, manifest_of, name_of
@@ -142,6 +143,22 @@ def test_partitions_that_deny_keys_are_found(tmp_path: Path) -> None:
     problems = checked({**files, table: data}).problems
     assert problems
     assert all(each.what.startswith("the filter denies ") for each in problems)
+
+
+def test_a_filter_that_denies_prefixes_alone_is_found(tmp_path: Path) -> None:
+    """It has all keys, and says that it has their prefixes as well."""
+    made(tmp_path / "db", **FILTERS["prefixes"])
+    files = files_in(tmp_path / "db")
+    table = largest_table(files)
+    policy = policies.create("blocked")
+    block = policies.encode_block(policy, policy.create_filter(KEYS), num_keys=len(KEYS))
+    parts = Parts.of(files[table])
+    parts.meta = [
+        (key, Prefixes(length=6).encode() + block if b"filter" in key else contents)
+        for key, contents in parts.meta
+    ]
+    [problem] = checked(forging.with_table(files, table, parts.assembled())).problems
+    assert problem.what.startswith("the filter denies ")
 
 
 def test_every_flipped_byte_of_a_table_is_found(files: Files, rng: random.Random) -> None:

@@ -136,6 +136,19 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path: Path) -> None:
     process.stderr.close()
 
 
+def test_a_pipe_that_was_closed_before_is_as_quiet(store: Path) -> None:
+    """What is printed is still in a buffer when nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    finished = subprocess.run(
+        [sys.executable, "-m", "lsm", "get", str(store), "user:1"],
+        stdout=writer, stderr=subprocess.PIPE, cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+    )  # fmt: skip
+    os.close(writer)
+    assert (finished.returncode, finished.stderr) == (141, b"")
+
+
 @pytest.mark.parametrize("library", ["click", "rich"])
 def test_without_the_extra_one_line_names_it(library: str) -> None:
     code = "import sys; sys.modules[{!r}] = None; from lsm.cli import main; sys.exit(main(['get']))"
