@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import BinaryIO
 
 import click
 
 import lsm
-from lsm.cli import keys, options, output, ranges, records
+from lsm.cli import keys, options, output, questions, ranges, records
 from lsm.cli.keys import Form
 from lsm.cli.mistakes import FOUND_NOTHING
 from lsm.cli.progress import Meter
 
+_BATCH_KEYS = 4096
 # How often a command that counts looks at its watch.
 _LOOK_EVERY = 4096
 
@@ -95,6 +97,7 @@ def _print_values(
 )
 @click.option("--sync", is_flag=True, help="Return when the value survives a loss of power.")
 @options.create
+@options.as_json
 def put(
     path: str,
     key: str,
@@ -104,6 +107,7 @@ def put(
     file: BinaryIO | None,
     sync: bool,
     create: bool,
+    as_json: bool,
 ) -> None:
     """Give KEY a VALUE."""
     name = keys.parse(key, key_form)
@@ -115,19 +119,74 @@ def put(
         raise click.UsageError("a value is given as VALUE or by --file: one of them")
     with lsm.DB(path, create_if_missing=create) as db:
         db.put(name, data, sync=sync)
+    if as_json:
+        told = {"key": records.word(name, key_form), "value_bytes": len(data)}
+        output.document({"path": path, **told})
 
 
 @click.command()
 @options.path
-@click.argument("key", nargs=-1, required=True)
+@click.argument("key", nargs=-1)
+@ranges.bounds
 @options.key_form
 @click.option("--sync", is_flag=True, help="Return when that survives a loss of power.")
-def delete(path: str, key: tuple[str, ...], key_form: Form, sync: bool) -> None:
-    """Delete KEYs, all or none. One that is not there is no error."""
+@options.dry_run
+@options.yes
+@options.as_json
+def delete(
+    path: str,
+    key: tuple[str, ...],
+    prefix: str | None,
+    start: str | None,
+    stop: str | None,
+    key_form: Form,
+    sync: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete KEYs, all or none, or the entries of a range, in batches, once that is confirmed.
+
+    A key that is not there is no error.
+    """
+    named = [each for each in (prefix, start, stop) if each is not None]
+    if bool(key) == bool(named):
+        raise click.UsageError("KEYs are deleted, or a range: give KEYs, or --prefix and such")
     wanted = [keys.parse(each, key_form) for each in key]
-    with lsm.DB(path) as db, db.write_batch(sync=sync) as batch:
-        for each in wanted:
-            batch.delete(each)
+    within = ranges.of(key_form, prefix, start, stop)
+    if named and not dry_run:
+        questions.check(yes)
+    with lsm.DB(path, read_only=dry_run) as db:
+        if key:
+            found = len(wanted) - db.get_many(wanted).count(None)
+            if not dry_run:
+                _delete_batch(db, wanted, sync)
+        else:
+            found = sum(1 for _ in within.keys(db))
+            if not dry_run and found:
+                questions.confirm(f"Delete {output.counted(found, 'entry')} of {path}?", yes)
+                _delete_all(db, within.keys(db), sync)
+    if as_json:
+        output.document({"path": path, "dry_run": dry_run, "entries": found})
+    elif dry_run or named:
+        verb = "would delete" if dry_run else "deleted"
+        output.line(f"{verb}: {output.counted(found, 'entry')}")
+
+
+def _delete_batch(db: lsm.DB, wanted: Iterable[bytes], sync: bool) -> None:
+    with db.write_batch(sync=sync) as batch:
+        for key in wanted:
+            batch.delete(key)
+
+
+def _delete_all(db: lsm.DB, wanted: Iterable[bytes], sync: bool) -> None:
+    """Delete keys in batches of some thousand, the last of them synced if that is wanted."""
+    some = iter(wanted)
+    batch = list(islice(some, _BATCH_KEYS))
+    while batch:
+        following = list(islice(some, _BATCH_KEYS))
+        _delete_batch(db, batch, sync and not following)
+        batch = following
 
 
 @click.command()

@@ -49,7 +49,8 @@ def test_a_word_that_is_not_of_its_form_is_refused(
 
 
 def test_put_and_delete(run: Run, store: Path, tmp_path: Path) -> None:
-    run("put", store, "new", "value")
+    told = json.loads(run("put", store, "new", "value", "--json").stdout)
+    assert told == {"path": str(store), "key": "new", "value_bytes": 5}
     run("put", store, "raw", "--file", "-", input=b"\x00\xff")
     run("put", store, "--keys", "hex", "--values", "base64", "00ff", "AAE=")
     run("delete", store, "user:1", "user:2", "never there")
@@ -63,6 +64,30 @@ def test_put_and_delete(run: Run, store: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
     run("put", tmp_path / "none", "key", "v", "--create")
     assert run("get", tmp_path / "none", "key").stdout == "v\n"
+
+
+def test_delete_of_a_range(run: Run, store: Path) -> None:
+    before = snapshot(store)
+    told = json.loads(run("delete", store, "--prefix", "user:", "--dry-run", "--json").stdout)
+    assert (told["dry_run"], told["entries"]) == (True, 3)
+    asked = ("delete", store, "--start", "user:1", "--stop", "user:3")
+    assert run(*asked, "--dry-run").stdout == "would delete: 2 entries\n"
+    assert run("delete", store, "user:1", "none", "--dry-run").stdout == "would delete: 1 entry\n"
+    assert "there is no terminal to ask on" in run(*asked, status=2).stderr
+    assert snapshot(store) == before
+    assert run(*asked, "--yes").stdout == "deleted: 2 entries\n"
+    assert run("scan", store, "--prefix", "user:", "--keys-only").stdout == "user:3\n"
+    assert "give KEYs, or" in run("delete", store, status=2).stderr
+    assert "give KEYs, or" in run("delete", store, "a", "--prefix", "b", status=2).stderr
+
+
+def test_delete_of_more_than_a_batch(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "many"
+    with lsm.DB(path, create_if_missing=True) as db, db.write_batch() as batch:
+        for number in range(10_000):
+            batch.put(b"%05d" % number, b"")
+    run("delete", path, "--start", "00005", "--yes", "--sync")
+    assert run("count", path).stdout == "5\n"
 
 
 def shown(scan: str) -> list[list[str]]:
