@@ -39,7 +39,7 @@ def _asking(command: Command) -> Command:
     return command
 
 
-@click.command()
+@click.command(short_help="Show which filters would be best, and what they would save.")
 @options.path
 @click.option("--budget", help='What all filters may take, such as "10 bits/key".')
 @_asking
@@ -75,7 +75,9 @@ def _show_advice(told: TreeAdvice) -> None:
         output.line(text)
 
 
-@click.command(name="what-if")
+@click.command(
+    name="what-if", short_help="Build other filters of a database's keys, and compare them."
+)
 @options.path
 @click.option(
     "--policy",

@@ -31,7 +31,7 @@ class _Row:
     ns: float
 
 
-@click.command()
+@click.command(short_help="Measure a store on its own keys.")
 @options.path
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=10_000, show_default=True,
               help="Take so many keys, drawn from all.")  # fmt: skip

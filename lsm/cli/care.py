@@ -23,7 +23,7 @@ from lsm.verifying import VerifyReport
 from policies.cost_models import NO_FILTER, Option
 
 
-@click.command()
+@click.command(short_help="Merge tables level by level.")
 @options.path
 @ranges.bounds
 @options.key_form
@@ -115,7 +115,7 @@ def _say_compaction(
     output.line(f"{counted(len(tables), 'table')} of {size}, reading some {output.size(merged)}")
 
 
-@click.command()
+@click.command(short_help="Give tables other filters, their data as they are.")
 @options.path
 @click.option("--level", "levels", type=click.IntRange(0, LEVELS - 1), multiple=True,
               help="Only tables of this level.")  # fmt: skip
@@ -187,7 +187,7 @@ def _filter(option: Option) -> str:
     return f"{option.policy} {option.bits_per_key:.1f} bits {100 * option.fpr:.2g} %"
 
 
-@click.command()
+@click.command(short_help="Check checksums, orders, filters, manifest and logs.")
 @options.path
 @options.as_json
 @click.pass_context

@@ -29,7 +29,7 @@ def reading(path: str) -> Iterator[lsm.DB]:
         yield db
 
 
-@click.command()
+@click.command(short_help="Print the values of keys.")
 @options.path
 @click.argument("key", nargs=-1, required=True)
 @options.forms
@@ -124,7 +124,7 @@ def put(
         output.document({"path": path, **told})
 
 
-@click.command()
+@click.command(short_help="Delete keys, or the entries of a range.")
 @options.path
 @click.argument("key", nargs=-1)
 @ranges.bounds

@@ -33,7 +33,7 @@ _format = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Write entries as JSON Lines or CSV.")
 @options.path
 @click.option("--output", "-o", "target", type=click.Path(dir_okay=False), default=_STANDARD,
               help="A file to write; it appears when it is whole.")  # fmt: skip
@@ -96,7 +96,7 @@ def _target(name: str) -> Iterator[IO[bytes]]:
         raise
 
 
-@click.command()
+@click.command(short_help="Put entries from JSON Lines or CSV into a database.")
 @options.path
 @click.argument("files", nargs=-1, type=click.Path(dir_okay=False))
 @_format

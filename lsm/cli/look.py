@@ -22,7 +22,7 @@ from lsm.inspection import LevelFilters
 from lsm.stats import Stats
 
 
-@click.command()
+@click.command(short_help="Show the levels, and what their filters take and promise.")
 @options.path
 @options.as_json
 def stats(path: str, as_json: bool) -> None:
@@ -66,7 +66,7 @@ def _show_levels(found: Stats) -> None:
         output.table(("level", "tables", "size", "filters", "bits/key", "expected"), rows)
 
 
-@click.command()
+@click.command(short_help="Show which filters levels are to have, and which they have.")
 @options.path
 @click.option("--tables", is_flag=True, help="Show every table on a line of its own.")
 @options.as_json
@@ -159,7 +159,7 @@ def _show_tables(levels: Sequence[LevelFilters]) -> None:
         output.table(heads, rows, left=("filter",))
 
 
-@click.command()
+@click.command(short_help="Show what answers for a key, and why.")
 @options.path
 @click.argument("key", nargs=-1, required=True)
 @options.key_form
@@ -189,7 +189,7 @@ def explain(
         ctx.exit(FOUND_NOTHING)
 
 
-@click.command()
+@click.command(short_help="Show the options of a database or a file, or the defaults.")
 @click.argument("path", type=click.Path(), required=False)
 @options.as_json
 def config(path: str | None, as_json: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from click.testing import CliRunner
+
 from lsm.cli.program import program
 from tests.lsm.cli import page
 
@@ -30,3 +32,10 @@ def test_every_command_has_an_example() -> None:
 def test_help_is_no_wider_than_a_terminal() -> None:
     for name in program.commands:
         assert max(map(len, page.help_of(name).splitlines())) <= 80, name
+
+
+def test_the_list_of_commands_breaks_off_nowhere() -> None:
+    told = CliRunner().invoke(program, ["--help"], terminal_width=80).output
+    listed = told.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in listed] == list(program.commands)
+    assert not any("..." in line for line in listed)
