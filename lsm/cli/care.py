@@ -328,4 +328,28 @@ def destroy(path: str, dry_run: bool, yes: bool, as_json: bool) -> None:
         output.line(f"removed {counted(len(names), 'file')} of {output.size(total)}")
 
 
-COMMANDS = (compact, refilter, verify, repair, destroy)
+@click.command(short_help="Copy a database as it is now, by links.")
+@options.path
+@click.argument("target", type=click.Path())
+@click.option("--flush", is_flag=True, help="Write what is in memory to tables before.")
+@options.as_json
+def checkpoint(path: str, target: str, flush: bool, as_json: bool) -> None:
+    """Copy a database as it is now to the directory TARGET, which must be new or empty.
+
+    Tables are linked where the file system can do that, and take no room then. A database that a
+    program has open is copied by that program: db.checkpoint(path).
+    """
+    with lsm.DB(path, read_only=not flush) as db, Meter("copying") as meter:
+        report = db.checkpoint(
+            target, flush=flush, progress=lambda it: meter.reach(it.bytes, it.total_bytes)
+        )
+    if as_json:
+        output.document(attrs.asdict(report))
+        return
+    output.line(
+        f"{counted(report.tables_linked, 'table')} linked, {report.tables_copied:,} copied, "
+        f"{output.size(report.bytes)} in all, {output.size(report.log_bytes)} of it in logs"
+    )
+
+
+COMMANDS = (compact, refilter, verify, repair, checkpoint, destroy)

@@ -175,3 +175,18 @@ def test_a_configuration_for_care_is_kept(run: Run, tree: Path, tmp_path: Path) 
         carried = {table.policy for level in db.filters() for table in level.tables}
         assert db.filters()[3].configured == policies.create("xor").name
     assert carried == {"xor"}
+
+
+def test_a_checkpoint_is_the_database(run: Run, tree: Path, tmp_path: Path) -> None:
+    (tree / "LOCK").unlink()
+    before = snapshot(tree)
+    told = json.loads(run("checkpoint", tree, tmp_path / "copy", "--json").stdout)
+    assert told["tables_linked"] + told["tables_copied"] == 13
+    assert snapshot(tree) == before
+    assert run("scan", tmp_path / "copy").stdout == run("scan", tree).stdout
+    assert run("verify", tmp_path / "copy").exit_code == 0
+    refused = run("checkpoint", tree, tmp_path / "copy", status=2).stderr
+    assert refused.count("\n") == 1
+    run("put", tree, "newest", "in the log")
+    assert "linked" in run("checkpoint", tree, tmp_path / "flushed", "--flush").stdout
+    assert run("get", tmp_path / "flushed", "newest").stdout == "in the log\n"
