@@ -9,12 +9,13 @@ import click
 import rich  # noqa: F401 - whoever lacks it is told so before a command begins
 
 import lsm as engine
-from lsm.cli import advising, bench, care, entries, exchange, look, mistakes
+from lsm.cli import advising, bench, care, entries, exchange, inspecting, look, mistakes
 
 COMMANDS = (
     *entries.COMMANDS,
     *exchange.COMMANDS,
     *look.COMMANDS,
+    *inspecting.COMMANDS,
     *advising.COMMANDS,
     *care.COMMANDS,
     *bench.COMMANDS,
