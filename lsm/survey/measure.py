@@ -94,7 +94,10 @@ def wilson(hits: int, count: int, z: float) -> tuple[float, float]:
     share, extra = hits / count, z * z / count
     middle = (share + extra / 2) / (1 + extra)
     half = z / (1 + extra) * math.sqrt(share * (1 - share) / count + extra / (4 * count))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # Exactly so where they are none or all, which the difference is by rounding alone.
+    low = middle - half if hits else 0.0
+    high = middle + half if hits < count else 1.0
+    return max(0.0, low), min(1.0, high)
 
 
 def measure(

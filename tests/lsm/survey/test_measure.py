@@ -209,6 +209,10 @@ def test_intervals_are_wilsons() -> None:
     assert wilson(0, 10, 1.96) == pytest.approx((0, 0.2775), abs=1e-4)
     assert wilson(10, 10, 1.96) == pytest.approx((0.7225, 1), abs=1e-4)
     assert wilson(0, 0, 1.96) == (0, 1)
+    for count in (7, 1000, 100_000):
+        for z in (1.96, 3.29):
+            assert wilson(0, count, z)[0] == 0
+            assert wilson(count, count, z)[1] == 1
 
 
 def test_keys_are_read_and_never_kept() -> None:
