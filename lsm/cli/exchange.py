@@ -86,8 +86,9 @@ def _target(name: str) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     temporary = f"{name}.part"
+    file = open(temporary, "xb")  # noqa: SIM115 - one that is there is somebody else's
     try:
-        with open(temporary, "wb") as file:
+        with file:
             yield file
         os.replace(temporary, name)
     except BaseException:

@@ -91,6 +91,14 @@ def test_a_dump_that_fails_leaves_the_file_that_was_there(
     assert [each.name for each in tmp_path.glob("*.part")] == []
 
 
+def test_a_dump_writes_over_nobodys_file_on_its_way(run: Run, store: Path, tmp_path: Path) -> None:
+    (tmp_path / "all.csv.part").write_bytes(b"mine")
+    result = run("dump", store, "-o", tmp_path / "all.csv", status=2)
+    assert result.stderr == f"lsm: {tmp_path / 'all.csv.part'}: File exists\n"
+    assert (tmp_path / "all.csv.part").read_bytes() == b"mine"
+    assert not (tmp_path / "all.csv").exists()
+
+
 def test_a_missing_file_creates_no_database(run: Run, tmp_path: Path) -> None:
     refused = run("load", tmp_path / "db", tmp_path / "none.csv", "--create", status=2)
     assert refused.stderr == f"lsm: {tmp_path}/none.csv: No such file or directory\n"
