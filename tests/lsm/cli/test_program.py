@@ -186,6 +186,15 @@ def test_what_is_installed_has_the_command_and_all_packages() -> None:
     assert set(project["tool"]["setuptools"]["packages"]) == packages
 
 
+# Whoever runs the tests in the background, as by nohup, has children ignore the signal.
+INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from lsm.cli import main
+sys.exit(main())
+"""
+
+
 def test_ctrl_c_ends_a_process_with_one_line(tmp_path: Path) -> None:
     """Which is in the middle of writing to a pipe that is full."""
     path = tmp_path / "many"
@@ -193,7 +202,7 @@ def test_ctrl_c_ends_a_process_with_one_line(tmp_path: Path) -> None:
         for number in range(20_000):
             db.put(b"%08d" % number, b"value")
     process = subprocess.Popen(
-        [sys.executable, "-m", "lsm", "scan", str(path)],
+        [sys.executable, "-c", INTERRUPTIBLE, "scan", str(path)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
     )  # fmt: skip
     assert process.stdout is not None
