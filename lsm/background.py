@@ -196,13 +196,22 @@ class Background:
             raise
 
     def wait_until_idle(self) -> None:
-        """Return when no work is due and no thread works."""
+        """Return when no work is due, no thread works, and what is obsolete was removed.
+
+        That is looked for once more when no thread works: one that did could have held an older
+        version while another looked.
+        """
+        is_looked_for = False
         while not self._state.must_stop():
             ticket = self._state.changed.ticket()
             self.schedule()
-            if not any(kind.is_busy() or kind.has_work() for kind in self._kinds):
+            if any(kind.is_busy() or kind.has_work() for kind in self._kinds):
+                ticket.wait()
+            elif is_looked_for:
                 return
-            ticket.wait()
+            else:
+                is_looked_for = True
+                self._installer.doubt_tidiness()
 
     def wait_until_tidy(self) -> None:
         """Return when what is obsolete by now was removed, or nothing goes on."""

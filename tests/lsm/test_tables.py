@@ -588,3 +588,19 @@ def test_threads_that_let_go_of_the_same_tables_do_not_meet(rng: random.Random) 
             check_accounts(db, storage)
     finally:
         sys.setswitchinterval(switching)
+
+
+def test_what_somebody_held_while_others_looked_is_removed_once_nobody_works() -> None:
+    storage = SimulatedStorage()
+    with lsm.DB("db", storage=storage, create_if_missing=True) as db:
+        db.put(b"a", b"1")
+        db.flush()
+        view = db._store.opened_view()
+        db.put(b"a", b"2")
+        db.compact_range(force=True)
+        db.wait_until_idle()
+        live = sum(level.tables for level in db.stats().levels)
+        assert sum(name.endswith(".ldb") for name in storage.list("db")) > live
+        del view
+        db.wait_until_idle()
+        assert sum(name.endswith(".ldb") for name in storage.list("db")) == live
