@@ -26,6 +26,29 @@ def test_it_reads_what_is_there_and_names_what_is_not(tmp_path: Path) -> None:
                 source.read(offset, size, "pair")
 
 
+def test_what_was_read_of_a_large_file_does_not_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not os.path.exists("/proc/self/smaps"):
+        pytest.skip("nothing tells what of a mapping is in memory here")
+    monkeypatch.setattr("lsm.survey.source._MOST_RESIDENT", 1 << 20)
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(1 << 16) * 128)
+    with Source(path) as source:
+        parts = [source.read(at, 1 << 16, "part") for at in range(0, 1 << 23, 1 << 16)]
+        assert set(parts) == {parts[0]}
+        assert 0 < _resident(path) < 3 << 20
+
+
+def _resident(path: Path) -> int:
+    """The bytes of a mapped file that this process has in memory."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    for line in lines:
+        if line.endswith(str(path)):
+            return next(int(each.split()[1]) << 10 for each in lines if each.startswith("Rss:"))
+    raise AssertionError(f"{path} is not mapped")
+
+
 def test_empty_files_and_those_that_may_only_be_read_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"")
