@@ -248,21 +248,7 @@ def _groups(looked: Sequence[Looked]) -> list[tuple[Alike, list[Looked]]]:
 def _measured(looked: Sequence[Looked]) -> Measured | None:
     """What was measured of several filters, as of one."""
     all_measured = [each.measured for each in looked if each.measured is not None]
-    if not all_measured:
-        return None
-    keys_of = [each.keys for each in all_measured]
-    promised = [each.promised for each in all_measured]
-    absent = sum(each.absent for each in all_measured)
-    weighed = sum((each.promised or 0) * each.absent for each in all_measured)
-    return attrs.evolve(
-        all_measured[0],
-        keys=None if None in keys_of else sum(each or 0 for each in keys_of),
-        denied=sum(each.denied for each in all_measured),
-        denied_keys=tuple(key for each in all_measured for key in each.denied_keys),
-        absent=absent,
-        passed=sum(each.passed for each in all_measured),
-        promised=None if None in promised or not absent else weighed / absent,
-    )
+    return measures.together(all_measured) if all_measured else None
 
 
 def _hiding(looked: Sequence[Looked]) -> Hiding | None:
