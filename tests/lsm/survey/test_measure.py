@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters import BlockedBloomFilter, CassandraBloomFilter, LevelDBBloomFilter
+from filters.errors import CorruptFilterError
 from lsm.survey.absent_keys import SAMPLED_KEYS, Sample
 from lsm.survey.found import FilterFound, Guard
 from lsm.survey.measure import Measured, measure, together, wilson
@@ -79,6 +80,28 @@ def test_a_key_that_is_denied_is_found(users: list[bytes], rng: random.Random) -
         measured = measure(found(damaged, users), 1, seed=1)
         assert measured.denied == len(denied) > 0
         assert measured.denied_keys == tuple(denied[:5])
+
+
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("kind", [CassandraBloomFilter, LevelDBBloomFilter])
+def test_every_single_flip_that_hides_a_key_is_found(kind: Any, count: int) -> None:
+    """Wherever it is, lengths and probes included; or the filter is refused."""
+    keys = [b"key%d" % number for number in range(count)]
+    data = kind.build(keys).to_bytes()
+    hiding = refused = 0
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit >> 3] ^= 1 << (bit & 7)
+        try:
+            damaged = kind.from_bytes(bytes(flipped))
+        except CorruptFilterError:
+            refused += 1
+            continue
+        denied = [key for key in keys if not damaged.might_contain(key)]
+        hiding += bool(denied)
+        assert measure(found(damaged, keys), 1, seed=1).denied == len(denied), bit
+    assert hiding >= kind.build(keys).num_probes
+    assert hiding + refused < 8 * len(data)
 
 
 @given(
