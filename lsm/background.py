@@ -370,7 +370,9 @@ class Background:
             raise state.failure.refusal(state.directory)
 
     def _raise_error_of(self, load: Load) -> None:
-        error = load.error
+        # Taken out of it: the frames that the error leads to have the load, and so its tables,
+        # which would stay until the cycle is collected.
+        error, load.error = load.error, None
         assert error is not None
         if isinstance(error, StoppedError):
             self._check_going()

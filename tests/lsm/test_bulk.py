@@ -682,6 +682,23 @@ def test_a_failure_at_any_point_leaves_nothing_or_all_of_it(
     assert failed > by_effort(5, 15, 15)
 
 
+@pytest.mark.usefixtures("chunks_of_ten", "no_collector")
+def test_a_load_that_could_not_be_installed_holds_on_to_no_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging.getLogger("lsm"), "disabled", True)
+    storage = SimulatedStorage()
+    with begun(storage) as db:
+        db.flush()
+        storage.fail(lambda operation, path, _i: operation == "append" and "MANIFEST" in path)
+        with pytest.raises(lsm.IOError):
+            load(db, LOADED)
+        storage.mend()
+        db.compact_range(force=True)
+        db.wait_until_idle()
+        assert len(files(storage)) == sum(tables(db))
+
+
 @pytest.mark.usefixtures("chunks_of_ten")
 @patient
 def test_a_loss_of_power_at_any_point_leaves_nothing_or_all_of_it(
