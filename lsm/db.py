@@ -176,7 +176,7 @@ class DB(Keyspace):
             self._store, None, self, verify_checksums=verify_checksums, fill_cache=fill_cache
         )
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         self._store.check_open()
         return self.iterator()
 

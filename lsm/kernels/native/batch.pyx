@@ -19,6 +19,7 @@ from lsm.kernels.native.operations cimport (
 )
 from lsm.kernels.native.readable cimport give_way
 from lsm.kernels.python.batch import too_long
+from lsm.refusals import no_pickle
 
 cdef enum:
     FIRST_ROOM = 256
@@ -33,6 +34,9 @@ cdef class Batch:
 
     def __dealloc__(self):
         free(self.record)
+
+    def __reduce__(self):
+        raise no_pickle(self)
 
     @property
     def _prefix(self):

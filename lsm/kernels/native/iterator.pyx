@@ -4,6 +4,8 @@ A step within a window calls nothing: an interruption finds it taken, and its it
 neither. The cursors of databases with an order of their own are the readable kernel's.
 """
 
+from types import GenericAlias
+
 cimport cython
 from cpython.bytes cimport PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.ref cimport PyObject
@@ -12,6 +14,7 @@ from lsm.arguments import key_bytes
 from lsm.kernels.native.cursor cimport Cursor, Window
 
 from lsm.kernels.native.cursor import CLOSED as _closed
+from lsm.refusals import no_pickle
 
 
 cdef extern from "Python.h":
@@ -25,7 +28,8 @@ cdef object AT_END = object()
 
 
 cdef class Walker:
-    """A base with a cursor, which is ``CLOSED`` when this was closed; ``_why_closed`` says why.
+    """Walker(cursor, comparator, prefix, pinned_db)\n--\n
+    A base with a cursor, which is ``CLOSED`` when this was closed; ``_why_closed`` says why.
 
     ``_pinned_db`` stays open as long as this is in use. An operation that raises leaves a walker at
     its position, and can be tried again.
@@ -63,6 +67,9 @@ cdef class Walker:
     def __exit__(self, *exc):
         self.close()
         return False
+
+    def __reduce__(self):
+        raise no_pickle(self)
 
     def _open(self):
         return opened(self)
@@ -116,7 +123,8 @@ cdef object place_of(Walker self, target):
 
 @cython.final
 cdef class Iterator(Walker):
-    """Iterates over a range of the database, as it was when the iterator was made.
+    """Iterator(cursor, comparator, prefix, pinned_db, reverse)\n--\n
+    Iterates over a range of the database, as it was when the iterator was made.
 
     It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
     one before. So one after the other gives the same entry twice. A reverse iterator begins at the
@@ -126,10 +134,15 @@ cdef class Iterator(Walker):
     def __init__(self, cursor, comparator, bytes prefix not None, pinned_db, bint reverse):
         begin_iterator(self, cursor, comparator, prefix, pinned_db, reverse)
 
+    @classmethod
+    def __class_getitem__(cls, item):
+        return GenericAlias(cls, item)
+
     def __iter__(self):
         return self
 
     def __next__(self):
+        """The entry behind, which is stepped over."""
         item = step_left(self) if self.is_reverse else step_right(self)
         if item is AT_END:
             raise StopIteration

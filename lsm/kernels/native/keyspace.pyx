@@ -30,22 +30,38 @@ cdef class Keyspace(Reader):
         When this returns, the system has it, and it survives the end of the process; with ``sync``
         it survives the loss of power, too.
         """
-        if not PyBytes_CheckExact(key):
-            key = key_bytes("key", key)
-        if self._store.closed_by is not None:
-            raise self._closed_error()
-        if not PyBytes_CheckExact(value):
-            value = key_bytes("value", value)
-        write(self, key, value, sync)
+        put_entry(self, key, value, sync)
 
     @cython.binding(True)
     def delete(self, key, *, sync=False):
         """Delete the key, if it is there."""
-        if not PyBytes_CheckExact(key):
-            key = key_bytes("key", key)
-        if self._store.closed_by is not None:
-            raise self._closed_error()
-        write(self, key, None, sync)
+        delete_entry(self, key, sync)
+
+    def __setitem__(self, key, value):
+        put_entry(self, key, value, False)
+
+    def __delitem__(self, key):
+        delete_entry(self, key, False)
+
+
+cdef inline int put_entry(Keyspace self, key, value, object sync) except -1:
+    """Set a key's value, whatever is taken for bytes."""
+    if not PyBytes_CheckExact(key):
+        key = key_bytes("key", key)
+    if self._store.closed_by is not None:
+        raise self._closed_error()
+    if not PyBytes_CheckExact(value):
+        value = key_bytes("value", value)
+    return write(self, key, value, sync)
+
+
+cdef inline int delete_entry(Keyspace self, key, object sync) except -1:
+    """Delete a key, whatever is taken for bytes."""
+    if not PyBytes_CheckExact(key):
+        key = key_bytes("key", key)
+    if self._store.closed_by is not None:
+        raise self._closed_error()
+    return write(self, key, None, sync)
 
 
 cdef int write(Keyspace self, bytes key, bytes value, object sync) except -1:

@@ -45,6 +45,7 @@ ctypedef struct Search:
     PyObject *listener        # NULL if nobody listens
     uint32_t number           # of the block in the table it has come to, once that is known
     bint fill_cache
+    bint only_asks            # whether the key has a value, and not which
     int simd
 
 
@@ -84,9 +85,19 @@ cdef inline object value_of(uint64_t version, const uint8_t *value, uint32_t len
     return PyBytes_FromStringAndSize(<const char *>value, length)
 
 
+cdef inline object answer_of(
+    Search *search, uint64_t version, const uint8_t *value, uint32_t length
+):
+    """The same, but True for a value that is only asked whether it is there."""
+    if search.only_asks and version & 1:
+        return True
+    return value_of(version, value, length)
+
+
 cdef object lookup(
     View view, object tables, bytes key, uint64_t version, bint fill_cache, object listener
 )
+cdef bint holds(View view, object tables, bytes key, uint64_t version) except -1
 cdef bint begin(
     Search *search, object tables, bytes key, uint64_t version, bint fill_cache, object listener
 ) noexcept

@@ -62,6 +62,18 @@ cdef object lookup(
     return None if value is NOWHERE else value
 
 
+cdef bint holds(View view, object tables, bytes key, uint64_t version) except -1:
+    """Whether the key has a value, of which nothing is copied."""
+    cdef Search search
+    if not begin(&search, tables, key, version, True, None):
+        return False
+    search.only_asks = True
+    answer = find_in_memory(&search, view)
+    if answer is NOWHERE:
+        answer = find_in_levels(&search, view.levels)
+    return answer is not NOWHERE and answer is not None
+
+
 cdef bint begin(
     Search *search, object tables, bytes key, uint64_t version, bint fill_cache, object listener
 ) noexcept:
@@ -75,6 +87,7 @@ cdef bint begin(
     search.tables = <PyObject *>tables
     search.listener = NULL if listener is None else <PyObject *>listener
     search.fill_cache = fill_cache
+    search.only_asks = False
     search.simd = simd.level()
     return PyBytes_GET_SIZE(key) <= MOST_BYTES
 
@@ -95,7 +108,7 @@ cdef object find_in_memory(Search *search, View view):
             (<object>search.listener).memtable(number, rank)
             number += 1
         if is_found:
-            return value_of(found.version, found.value, found.value_length)
+            return answer_of(search, found.version, found.value, found.value_length)
     return NOWHERE
 
 
@@ -354,7 +367,7 @@ cdef object find_in_block(Search *search, Table table, FilterDoor loaded, Tally 
     at = lsm_block_seek(view, key, length, search.version, search.simd, &same)
     if same:
         lsm_block_entry(view, at, &entry)
-        value = value_of(entry.version, entry.value, entry.value_length)
+        value = answer_of(search, entry.version, entry.value, entry.value_length)
     if loaded.manner == SILENT:
         table.file.found += same
         table.file.missed += not same

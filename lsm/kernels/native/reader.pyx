@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from lsm.arguments import flag, key_bytes, optional_key
 from lsm.kernels.native.cursor cimport Cursor
 from lsm.kernels.native.iterator cimport Iterator, new_iterator
-from lsm.kernels.native.lookup cimport lookup
+from lsm.kernels.native.lookup cimport holds, lookup
 from lsm.kernels.native.lookup_group cimport GROUP, lookup_group
 from lsm.kernels.native.merge cimport Source, new_source
 from lsm.kernels.native.readable cimport Readable, give_way
@@ -18,6 +18,7 @@ from lsm.kernels.native.version cimport rank_of, version_of
 from lsm.kernels.native.view cimport View
 
 from lsm.kernels.python.reader import cursor_over as readable_cursor_over
+from lsm.refusals import no_length, no_pickle
 
 
 @cython.auto_pickle(False)
@@ -83,7 +84,23 @@ cdef class Reader:
     def __contains__(self, key):
         if not PyBytes_CheckExact(key):
             key = key_bytes("key", key)
-        return value_of_key(self, key, True) is not None
+        return has_key(self, key)
+
+    def __getitem__(self, key):
+        whole = key if PyBytes_CheckExact(key) else key_bytes("key", key)
+        value = value_of_key(self, whole, True)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __len__(self):
+        raise no_length(self)
+
+    def __bool__(self):
+        return True
+
+    def __reduce__(self):
+        raise no_pickle(self)
 
     @cython.binding(True)
     def iterator(
@@ -157,6 +174,20 @@ cdef object value_of_key(Reader self, bytes key, bint fill_cache):
     if self.prefix is not None:
         key = self.prefix + key
     return value_in(store, view, key, self.version if self.is_fixed else store.version, fill_cache)
+
+
+cdef bint has_key(Reader self, bytes key) except -1:
+    """Whether a key has a value."""
+    cdef Readable store = opened(self)
+    cdef uint64_t version
+    give_way(store)
+    view = view_of(self, store)  # before the version, here as well
+    version = self.version if self.is_fixed else store.version
+    if self.prefix is not None:
+        key = self.prefix + key
+    if type(view) is View:
+        return holds(<View>view, store.tables, key, version)
+    return value_in(store, view, key, version, True) is not None
 
 
 cdef inline Readable opened(Reader self):

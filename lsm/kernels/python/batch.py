@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lsm.arguments import key_bytes
 from lsm.disk.coding import MAX_VARINT32, SHORT_VARINTS, Fields, varint
 from lsm.disk.keys import DELETE, MAX_SEQUENCE, PUT
 from lsm.errors import CorruptionError
+from lsm.refusals import no_pickle
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -97,6 +98,9 @@ class Batch:
         # Of each the encoded bytes, and how many its key and value have. It grows by calls that
         # nothing comes into.
         self._operations: list[tuple[bytes, int]] = []
+
+    def __reduce__(self) -> NoReturn:
+        raise no_pickle(self)
 
     @property
     def count(self) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, TypeVar
 
 from lsm.arguments import key_bytes
 from lsm.kernels.python.cursor import CLOSED
+from lsm.refusals import no_pickle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from lsm.comparator import Comparator
     from lsm.kernels.python.cursor import Cursor, Window
+
+_Item_co = TypeVar("_Item_co", covariant=True)
 
 
 class Walker:
@@ -50,6 +53,9 @@ class Walker:
         self.close()
         return False
 
+    def __reduce__(self) -> NoReturn:
+        raise no_pickle(self)
+
     def _open(self) -> Cursor:
         cursor = self._cursor
         if cursor is CLOSED:
@@ -71,7 +77,7 @@ class Walker:
         return self._open().place_of(whole if wrap is None else wrap(whole))
 
 
-class Iterator(Walker):
+class Iterator(Walker, Generic[_Item_co]):
     """Iterates over a range of the database, as it was when the iterator was made.
 
     It stands between two entries: ``next()`` gives the one behind and steps over it, ``prev()`` the
@@ -100,35 +106,41 @@ class Iterator(Walker):
     # A step within a window is one attribute set, and no call comes between it and the return: an
     # interruption finds it taken, and its item given, or neither.
 
-    def __next__(self) -> Any:
+    def __next__(self) -> _Item_co:
+        item: _Item_co
         while True:
             window = self._cursor.window
             at = window.at
             if self._reverse:
                 if at > 0:
-                    window.at = at = at - 1
-                    return window.items[at]
+                    item = window.items[at - 1]
+                    window.at = at - 1
+                    return item
                 self._enter_left(window)
             else:
                 if at < window.end:
+                    item = window.items[at]
                     window.at = at + 1
-                    return window.items[at]
+                    return item
                 self._enter_right(window)
 
-    def prev(self) -> Any:
+    def prev(self) -> _Item_co:
         """The entry before; StopIteration at the start of the range."""
+        item: _Item_co
         while True:
             window = self._cursor.window
             at = window.at
             if self._reverse:
                 if at < window.end:
+                    item = window.items[at]
                     window.at = at + 1
-                    return window.items[at]
+                    return item
                 self._enter_right(window)
             else:
                 if at > 0:
-                    window.at = at = at - 1
-                    return window.items[at]
+                    item = window.items[at - 1]
+                    window.at = at - 1
+                    return item
                 self._enter_left(window)
 
     def seek_to_start(self) -> None:

@@ -37,6 +37,12 @@ class Keyspace(Reader):
         batch.delete(key)
         self._store.write(batch, flag("sync", sync))
 
+    def __setitem__(self, key: Buffer, value: Buffer) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Buffer) -> None:
+        self.delete(key)
+
     def _batch(self) -> Batch:
         batch = Batch()
         batch._store, batch._prefix = self._store, self._prefix or b""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from lsm.arguments import flag, key_bytes, optional_key, prefix_successor
 from lsm.kernels.python.cursor import Cursor, Source
 from lsm.kernels.python.iterator import Iterator
+from lsm.refusals import no_length, no_pickle
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, Unpack
 
     from lsm.kernels.python.view import View
+    from lsm.range_options import RangeOptions
     from lsm.state import State
+
+_Default = TypeVar("_Default")
 
 # A key at which a range begins or ends, if there is one, and whether it is included.
 Bound: TypeAlias = tuple[bytes, bool] | None
@@ -49,6 +53,26 @@ class Reader(ABC):
             raise self._closed_error()
         return store, view
 
+    @overload
+    def get(
+        self,
+        key: Buffer,
+        default: None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | None: ...
+
+    @overload
+    def get(
+        self,
+        key: Buffer,
+        default: _Default,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | _Default: ...
+
     def get(
         self,
         key: Buffer,
@@ -76,6 +100,12 @@ class Reader(ABC):
         value = store.kernel.find(view, store.tables, whole, ordered, rank, fill_cache)
         return default if value is None else value
 
+    @overload
+    def get_many(self, keys: Iterable[Buffer], default: None = None) -> list[bytes | None]: ...
+
+    @overload
+    def get_many(self, keys: Iterable[Buffer], default: _Default) -> list[bytes | _Default]: ...
+
     def get_many(self, keys: Iterable[Buffer], default: Any = None) -> list[Any]:
         """The values of many keys as of one moment, in order; the default for those without."""
         store, view = self._opened()
@@ -91,6 +121,66 @@ class Reader(ABC):
     def __contains__(self, key: Buffer) -> bool:
         return self.get(key) is not None
 
+    def __getitem__(self, key: Buffer) -> bytes:
+        value = self.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __len__(self) -> NoReturn:
+        raise no_length(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce__(self) -> NoReturn:
+        raise no_pickle(self)
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
+        **others: Unpack[RangeOptions],
+    ) -> Iterator[tuple[bytes, bytes]]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[False] | None,
+        **others: Unpack[RangeOptions],
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False] | None,
+        include_value: Literal[True] = True,
+        **others: Unpack[RangeOptions],
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False] | None,
+        include_value: Literal[False] | None,
+        **others: Unpack[RangeOptions],
+    ) -> Iterator[None]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: bool | None = True,
+        include_value: bool | None = True,
+        **others: Unpack[RangeOptions],
+    ) -> Iterator[Any]: ...
+
     def iterator(
         self,
         *,
@@ -104,7 +194,7 @@ class Reader(ABC):
         include_value: bool | None = True,
         verify_checksums: bool | None = False,
         fill_cache: bool | None = True,
-    ) -> Iterator:
+    ) -> Iterator[Any]:
         """An iterator over a range of keys as it is now, in either direction.
 
         ``prefix`` stands for the range of all keys that begin with it. Blocks are checked when they
@@ -135,14 +225,16 @@ class Reader(ABC):
             store, view, self._prefix, self._read_rank, low, high, fill_cache,
             include_key, include_value,
         )  # fmt: skip
-        iterator = Iterator(cursor, store.comparator, self._prefix or b"", pinned_db, reverse)
+        iterator: Iterator[Any] = Iterator(
+            cursor, store.comparator, self._prefix or b"", pinned_db, reverse
+        )
         store.walkers.add(iterator)
         if store.closed_by is not None:  # by somebody who may not have found it there
             iterator.close()
             raise self._closed_iterator_error()
         return iterator
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         return self.iterator()
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.lsm.manners.outcomes import only_plyvel
+
 plyvel = pytest.importorskip("plyvel")
 
 # Of LevelDB's library, which lsm has not inside.
@@ -192,8 +194,12 @@ def test_a_database_is_true_even_when_empty_or_closed(db: Any) -> None:
     assert db
 
 
-def test_a_database_has_no_length_and_no_subscripts(digits: Any) -> None:
+def test_a_database_has_no_length(digits: Any) -> None:
     with pytest.raises(TypeError):
         len(digits)
+
+
+@only_plyvel
+def test_a_database_has_no_subscripts(digits: Any) -> None:
     with pytest.raises(TypeError):
         digits[b"1"]
