@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from lsm import compaction, jobs, picking, refilter_job
+from lsm import announcing, compaction, jobs, picking, refilter_job
 from lsm.compaction import Job, StoppedError
 from lsm.disk.edit import Edit, NewFile
 from lsm.errors import SyncError
@@ -402,10 +402,12 @@ class Background:
             with self._lock:  # who decides with a version from before finds them set
                 self._deep_flush = self._flush_has_begun = False
             work.flushing.end(time.perf_counter(), done)
+        seconds = time.perf_counter() - start
         work.flushes += 1
-        work.flush_seconds += time.perf_counter() - start
+        work.flush_seconds += seconds
         work.flush_read_bytes += memtable.size
         work.flush_written_bytes += sum(file.size for file in files)
+        announcing.flushed(self._state.directory, edit, memtable.size, seconds)
 
     def _write(self, edit: Edit, memtable: Memtable) -> list[TableFile]:
         """Write a memtable to a table on the deepest level it may go to, and add it to an edit."""
@@ -697,6 +699,7 @@ class Background:
         self._installer.install(edit, [table.file])
         with self._lock:
             self._state.work.moves += 1
+        announcing.moved(self._state.directory, plan)
 
     def _rewrite(self, task: _Task, plan: Plan, start: float) -> None:
         """Merge a plan's tables into new ones a level deeper."""
@@ -721,6 +724,7 @@ class Background:
             cost.written_bytes += sum(file.size for file in files)
             work.compactions += 1
             work.compaction_seconds += seconds
+        announcing.compacted(self._state.directory, plan, files, seconds)
 
     def _job(self, task: _Task, plan: Plan) -> Job:
         state, level = self._state, plan.level + 1

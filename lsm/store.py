@@ -11,10 +11,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lsm import compaction, drift, picking, recovery, refiltering, warming
+from lsm import announcing, compaction, drift, picking, recovery, refiltering, warming
 from lsm.background import Background
 from lsm.disk.edit import Edit
 from lsm.disk.keys import rank_of
@@ -71,6 +71,7 @@ class Store(State):
         self.writer = Writer(self, self.background)
         # Reentrant, since a signal handler can close in the middle of closing.
         self._closing = threading.RLock()
+        self._is_announced = False  # as open
 
     # -- Opening and closing ---------------------------------------------------------------
 
@@ -80,6 +81,7 @@ class Store(State):
         ``files`` are those in the directory. ``decoded`` are edits that are known already, by the
         records of the manifest.
         """
+        start = time.perf_counter()
         self.manifest.recover(decoded)
         recovery.check_tables(self.directory, files, self.manifest)
         self.heat.load(self.manifest.current)
@@ -108,6 +110,7 @@ class Store(State):
             self.replayed = replayed.logs
             self.view = self.kernel.View((memtable,), self.manifest.current)
             self._load_filters()
+            self._announce_opening(replayed, tables, start)
             return
         if memtable:
             flush(memtable)
@@ -122,7 +125,16 @@ class Store(State):
             memtable.log.assume_name()  # it was there when the new manifest was installed
             self.installer.remove_obsolete_files()
         self._load_filters()
+        self._announce_opening(replayed, tables, start)
         self.background.schedule()
+
+    def _announce_opening(
+        self, replayed: recovery.Replayed, tables: Sequence[TableFile], start: float
+    ) -> None:
+        seconds = time.perf_counter() - start
+        announcing.recovered(self.directory, replayed, tables, seconds)
+        announcing.opened(self.directory, self.manifest.current, self.read_only, seconds)
+        self._is_announced = True
 
     def _load_filters(self) -> None:
         """Pin what is to be pinned, and load what is to be there from the beginning."""
@@ -166,6 +178,7 @@ class Store(State):
 
     def _finish(self) -> None:
         """Make each call that closing takes; all of them can be repeated."""
+        start = time.perf_counter()
         self.closed_by = self.closed_by or CLOSED
         self.changed.notify_all()
         for iterator in self.walkers.alive():
@@ -173,6 +186,9 @@ class Store(State):
         self.background.wait_until_ended()
         self._give_up_load()
         call_all(self.writer.close, self.installer.close, self.tables.close, self._release)
+        if self._is_announced:
+            self._is_announced = False
+            announcing.closed(self.directory, time.perf_counter() - start)
 
     def _give_up_load(self) -> None:
         """Remove what a load has written, which then finds the database closed."""
