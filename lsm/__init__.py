@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import lsm.neighbours as _neighbours  # noqa: F401 - first: are the packages beside it its own?
 from lsm import bulk, comparators
 from lsm.batch import WriteBatch
 from lsm.db import DB
