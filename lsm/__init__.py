@@ -18,6 +18,7 @@ from lsm import bulk, comparators
 from lsm.batch import WriteBatch
 from lsm.db import DB
 from lsm.errors import (
+    CodecError,
     ComparatorError,
     CorruptionError,
     Error,
@@ -31,6 +32,7 @@ from lsm.errors import (
 )
 from lsm.iterators import Iterator, RawIterator
 from lsm.kernels import KERNEL, KERNEL_REASON
+from lsm.mappings import mapping
 from lsm.prefixed_db import PrefixedDB
 from lsm.repair import destroy_db, repair_db
 from lsm.snapshot import Snapshot
@@ -43,6 +45,7 @@ __all__ = [
     "DB",
     "KERNEL",
     "KERNEL_REASON",
+    "CodecError",
     "ComparatorError",
     "CorruptionError",
     "Error",
@@ -63,5 +66,6 @@ __all__ = [
     "bulk",
     "comparators",
     "destroy_db",
+    "mapping",
     "repair_db",
 ]

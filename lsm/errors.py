@@ -47,5 +47,9 @@ class ReadOnlyError(Error):
     """The database was opened for reading, or writing stopped after a failure that is named."""
 
 
+class CodecError(Error, ValueError):
+    """A codec of a mapping cannot encode a key or value, or not decode what is stored."""
+
+
 class IteratorInvalidError(Error):
     """A raw iterator was asked for an entry while it stands at none."""

@@ -12,8 +12,8 @@ import sys
 from types import FrameType
 
 _PACKAGE = __name__.partition(".")[0] + "."
-# The command calls the engine as any program does, and is no operation of it.
-_COMMAND = _PACKAGE + "cli"
+# What calls the engine as any program does, and is no operation of it.
+_PROGRAMS = tuple(_PACKAGE + each for each in ("cli", "aio", "mappings"))
 
 
 def is_reentrant() -> bool:
@@ -30,7 +30,7 @@ def is_reentrant() -> bool:
 
 def _is_ours(frame: FrameType) -> bool:
     module = _module(frame)
-    return module.startswith(_PACKAGE) and not module.startswith(_COMMAND)
+    return module.startswith(_PACKAGE) and not module.startswith(_PROGRAMS)
 
 
 def _module(frame: FrameType) -> str:
