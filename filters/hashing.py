@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_64_intdigest
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from typing_extensions import Buffer
+
+    Key: TypeAlias = Buffer | str
 
 MASK64 = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -21,22 +25,36 @@ MASK64 = 0xFFFF_FFFF_FFFF_FFFF
 GOLDEN64 = 0x9E37_79B9_7F4A_7C15
 
 
-def key_bytes(key: Buffer) -> bytes:
-    """The key as bytes; TypeError with advice for whatever is not bytes-like."""
+def key_bytes(key: Key) -> bytes:
+    """The key as bytes, a text's in UTF-8; TypeError with advice for whatever is neither."""
     if type(key) is bytes:
         return key
+    if isinstance(key, str):
+        return _text_bytes(key)
     try:
         return memoryview(key).tobytes()
     except TypeError:
         advice = {
-            str: "encode it first, e.g. key.encode()",
             int: "pass bytes, and a single key in a list",
-        }.get(type(key), "pass bytes")
-        raise TypeError(f"a key is bytes-like, not {type(key).__name__}: {advice}") from None
+            type(None): 'leave nulls out, or have them skipped with nulls="skip"',
+        }.get(type(key), "pass bytes or text")
+        raise TypeError(f"a key is bytes-like or str, not {type(key).__name__}: {advice}") from None
 
 
-def digest(key: Buffer, seed: int) -> int:
-    """XXH3-64 of the key under a 64-bit seed."""
+def _text_bytes(key: str) -> bytes:
+    """A text in UTF-8, whatever a subclass makes of ``encode``."""
+    try:
+        return str.encode(key)
+    except UnicodeEncodeError as error:
+        why = (
+            f"the key {key[:40]!r} has a lone surrogate, which UTF-8 has no bytes for: pass bytes, "
+            "e.g. os.fsencode(key) for a file name, or key.encode(errors='surrogatepass')"
+        )
+        raise UnicodeEncodeError("utf-8", key, error.start, error.end, why) from None
+
+
+def digest(key: Key, seed: int) -> int:
+    """XXH3-64 of the key, bytes or a text in UTF-8, under a 64-bit seed."""
     return xxh3_64_intdigest(key if type(key) is bytes else key_bytes(key), seed)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ _NATIVE_ORDER = "@=<" if sys.byteorder == "little" else "@=>!"
 class PackedKeys(Sequence[bytes]):
     """Keys that lie one behind the other in a buffer; nothing is copied.
 
-    ``PackedKeys(data, width=16)``: each key takes so many bytes, trailing zeros included; a NumPy
-    array of dtype ``S16``, ``V16`` or of any numbers is such a buffer, and so are the values of a
-    fixed-size Arrow array. ``PackedKeys(data, offsets=ends)``: key ``i`` is
+    ``PackedKeys(data, width=16)``: each key takes so many bytes, trailing zeros included; a buffer
+    of single bytes is cut into such keys, and a NumPy array of dtype ``V16``, of 16-byte rows or of
+    numbers as wide has them as its items. ``PackedKeys(data, offsets=ends)``: key ``i`` is
     ``data[offsets[i]:offsets[i + 1]]``, with 32-bit or 64-bit integers, one more than there are
     keys, that never fall: the two buffers of an Arrow array of binaries.
 
@@ -31,7 +32,9 @@ class PackedKeys(Sequence[bytes]):
     def __init__(self, data: Buffer, *, width: int | None = None, offsets: Buffer | None = None):
         if (width is None) == (offsets is None):
             raise TypeError("PackedKeys takes either width= or offsets=, and not both")
-        self._data = _bytes_view(data)
+        view = memoryview(data)
+        _refuse_padding(view)
+        self._data = _bytes_view(view)
         self._offsets: memoryview | None = None
         self._width = 0
         if offsets is not None:
@@ -39,6 +42,7 @@ class PackedKeys(Sequence[bytes]):
             self._count = len(self._offsets) - 1
         else:
             self._width = _checked_width(width)
+            _check_items(view, self._width)
             self._count, rest = divmod(len(self._data), self._width)
             if rest:
                 raise ValueError(
@@ -92,25 +96,6 @@ class PackedKeys(Sequence[bytes]):
         return self._data[start:stop].tobytes()
 
 
-def one_by_one(keys: Iterable[Buffer]) -> Iterable[Buffer]:
-    """The keys, unless they are a bare buffer, whose elements are hardly what is meant.
-
-    The bytes of a single key are numbers, and a NumPy array of dtype ``S16`` yields its keys
-    without their trailing zeros.
-    """
-    if isinstance(keys, PackedKeys):
-        return keys
-    try:
-        memoryview(keys)  # type: ignore[arg-type]
-    except TypeError:
-        return keys
-    raise TypeError(
-        f"keys come as a list or another iterable, not as one {type(keys).__name__}: pass a single "
-        "key in a list, and keys that share a buffer as filters.PackedKeys(buffer, width=...) or "
-        "filters.PackedKeys(buffer, offsets=...)"
-    )
-
-
 def bad_offsets(index: int, start: int, stop: int, size: int) -> ValueError:
     """What is wrong where a key's offsets do not lie within the data, in ascending order."""
     return ValueError(
@@ -119,8 +104,44 @@ def bad_offsets(index: int, start: int, stop: int, size: int) -> ValueError:
     )
 
 
-def _bytes_view(data: Buffer) -> memoryview:
-    view = memoryview(data)
+def _refuse_padding(view: memoryview) -> None:
+    """Refuse arrays whose items are no bytes, or end with bytes that belong to no key."""
+    kind = re.sub(r"^[@=<>!]?\d*", "", view.format)
+    if kind == "s":
+        raise TypeError(
+            f"an array of format {view.format!r}, NumPy's S{view.itemsize}, pads its keys with "
+            "zeros that belong to none: pass the array itself as the keys, or, where they do "
+            f"belong to them, PackedKeys(array.view('V{view.itemsize}'), width={view.itemsize})"
+        )
+    if kind == "w":
+        raise TypeError(
+            f"an array of format {view.format!r}, NumPy's U{view.itemsize // 4}, has four bytes "
+            "for each character: pass the array itself as the keys, which are its texts in UTF-8"
+        )
+    if kind == "O":
+        raise TypeError(
+            "an array of objects has their addresses, and not their bytes: pass the array itself, "
+            "or array.tolist(), as the keys"
+        )
+
+
+def _check_items(view: memoryview, width: int) -> None:
+    """Refuse to cut the items of a typed buffer, or the rows of one, or to run some together."""
+    item = view.itemsize
+    for length in view.shape[1:] if view.shape else ():
+        item *= length
+    is_row = view.ndim > 1
+    if item == width or (item == 1 and not is_row) or (is_row and not item):
+        return
+    what = "rows" if is_row else "items"
+    raise ValueError(
+        f"width={width} does not match a buffer of format {view.format!r} whose {what} take {item} "
+        f"bytes: pass width={item} for a key of each, or its bytes, memoryview(...).cast('B'), to "
+        "cut them otherwise"
+    )
+
+
+def _bytes_view(view: memoryview) -> memoryview:
     if not view.c_contiguous:
         raise ValueError("packed keys lie in one contiguous buffer: copy the array first")
     return view.cast("B") if view.nbytes else memoryview(b"")

@@ -29,14 +29,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from filters import header
+from filters.columns import one_by_one
 from filters.errors import CorruptFilterError, FilterError
 from filters.family import Family
 from filters.hashing import key_bytes
-from filters.packed_keys import one_by_one
 from filters.sizing_parameters import SizingParameter, SizingParameters
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.hashing import Key
 
 FAMILY = "surf"
 WORD_BITS = 64
@@ -232,7 +234,7 @@ def payload_bytes(geometry: Geometry) -> int:
     return geometry.suffixes + -(-geometry.suffix_bits // 8)
 
 
-def ordered(keys: Iterable[Buffer]) -> list[bytes]:
+def ordered(keys: Iterable[Key]) -> list[bytes]:
     """The keys in ascending order, each once; it takes little where they come in order."""
     listed = [key_bytes(key) for key in one_by_one(keys)]
     listed.sort()
@@ -248,7 +250,7 @@ def check_edges(edges: int) -> None:
         )
 
 
-def bound(key: Buffer | None) -> bytes | None:
+def bound(key: Key | None) -> bytes | None:
     """One end of a range: a key, or None for no end."""
     return None if key is None else key_bytes(key)
 

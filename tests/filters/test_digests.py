@@ -206,12 +206,12 @@ def test_numbers_that_are_no_digests_are_refused(kernel: ModuleType, case: Case)
 
 
 @every_family
-@pytest.mark.parametrize("wrong", ["text", 7, None, ["list"]])
+@pytest.mark.parametrize("wrong", [1.5, 7, None, ["list"]])
 def test_what_is_no_key_is_refused_and_not_counted(
     kernel: ModuleType, case: Case, wrong: Any
 ) -> None:
     digests = collection(kernel, case, [b"key"])
-    with pytest.raises(TypeError, match="a key is bytes-like, not"):
+    with pytest.raises(TypeError, match="a key is bytes-like or str, not"):
         digests.add(wrong)
     assert len(digests) == 1
     assert case.build(kernel, digests, **salt(case)) == case.build(

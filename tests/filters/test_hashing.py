@@ -56,7 +56,22 @@ def test_random_numbers_are_64_bits_and_differ() -> None:
     assert hashing.checked64("seed", 5) == 5
 
 
-@pytest.mark.parametrize("wrong", ["text", 5, None, object()])
-def test_what_is_not_bytes_like_is_no_key(wrong: object) -> None:
-    with pytest.raises(TypeError, match=f"a key is bytes-like, not {type(wrong).__name__}"):
+@given(st.text(), U64)
+def test_a_text_is_its_utf_8(key: str, seed: int) -> None:
+    assert hashing.key_bytes(key) == key.encode()
+    assert hashing.digest(key, seed) == hashing.digest(key.encode(), seed)
+
+
+def test_a_text_that_has_no_utf_8_is_named() -> None:
+    with pytest.raises(
+        UnicodeEncodeError, match=r"position 1: the key 'a\\udc80' has a lone"
+    ) as no:
+        hashing.key_bytes("a\udc80")
+    assert (no.value.object, no.value.start, no.value.end) == ("a\udc80", 1, 2)
+    assert "os.fsencode(key)" in str(no.value)
+
+
+@pytest.mark.parametrize("wrong", [["text"], 5, None, object()])
+def test_what_is_neither_bytes_like_nor_text_is_no_key(wrong: object) -> None:
+    with pytest.raises(TypeError, match=f"a key is bytes-like or str, not {type(wrong).__name__}"):
         hashing.key_bytes(wrong)  # type: ignore[arg-type]

@@ -51,10 +51,11 @@ def test_the_salt_is_folded_in_alike(native: Any, rng: random.Random) -> None:
             assert native.mix(digest, salt) == hashing.mix(digest, salt)
 
 
-def test_keys_are_bytes_like_and_seeds_have_64_bits(native: Any) -> None:
+def test_keys_are_bytes_like_or_text_and_seeds_have_64_bits(native: Any) -> None:
     assert native.digest(bytearray(b"key"), 7) == native.digest(memoryview(b"key"), 7)
-    with pytest.raises(TypeError, match="a key is bytes-like, not str: encode it first"):
-        native.digest("key", 7)
+    assert native.digest("k\u00e9y", 7) == native.digest("k\u00e9y".encode(), 7)
+    with pytest.raises(TypeError, match="a key is bytes-like or str, not int: pass bytes"):
+        native.digest(7, 7)
     with pytest.raises(OverflowError):
         native.digest(b"key", 2**64)
     with pytest.raises(OverflowError):

@@ -581,7 +581,9 @@ def asks(native: ModuleType, case: Case) -> dict[str, Callable[[], Any]]:
     table: dict[str, Callable[[], Any]] = {
         "one": lambda: built.might_contain(keys[3]),
         "one of another type": lambda: built.might_contain(bytearray(keys[3])),
-        "no key": lambda: built.might_contain("text"),
+        "no key": lambda: built.might_contain("\ud800"),
+        "text": lambda: built.might_contain("text"),
+        "more text": lambda: built.might_contain_many(["te\u00ed", "\u20ac" * 2000]),
         "many": lambda: built.might_contain_many(keys),
         "many of an iterator": lambda: built.might_contain_many(iter(keys)),
         "many of another type": lambda: built.might_contain_many([bytearray(b"key")]),
@@ -625,7 +627,7 @@ def asks(native: ModuleType, case: Case) -> dict[str, Callable[[], Any]]:
         table["add"] = lambda: grown.add(keys[0])
         table["add many"] = lambda: cls.with_capacity(50).add_many(keys)
         table["add to a view"] = lambda: cls.from_bytes(data).add(b"one more")
-        table["add no key"] = lambda: grown.add("text")
+        table["add no key"] = lambda: grown.add("\ud800")
         table["add bad"] = lambda: grown.add_many(bad)
         full = cls.with_capacity(2, seed=SEED, salt=SALT)
         table["add to a full one"] = lambda: full.add_many(keys)
@@ -710,7 +712,7 @@ def test_calls_leave_no_memory_behind(native: ModuleType, case: Case) -> None:
         "build": lambda: cls.build(wide, **big),
         "build of a list": lambda: cls.build(keys, **big),
         "build of bad": lambda: cls.build(bad, **big),
-        "build of no key": lambda: cls.build([*keys, "text"], **big),
+        "build of no key": lambda: cls.build([*keys, "\ud800"], **big),
         "many": lambda: built.might_contain_many(keys),
         "many into": lambda: built.might_contain_many(wide, asked),
         "many of bad": lambda: built.might_contain_many(bad, asked),

@@ -128,12 +128,11 @@ def wide_buffers() -> Iterator[tuple[str, Any, int]]:
     yield "bytearray", bytearray(data), 16
     yield "memoryview", memoryview(data), 16
     yield "mmap", mapped, 16
-    yield "array", array("Q", data), 16
-    yield "S16", np.array(keys, dtype="S16"), 16
+    yield "array", array("b", data), 16
     yield "V16", np.array(keys, dtype="V16"), 16
-    yield "uint64", np.frombuffer(data, dtype=np.uint64), 16
-    yield "big-endian", np.frombuffer(data, dtype=">u4"), 16
-    yield "float64", np.frombuffer(data, dtype=np.float64), 16
+    yield "uint64", np.frombuffer(data, dtype=np.uint64).reshape(40, 2), 16
+    yield "big-endian", np.frombuffer(data, dtype=">u4").reshape(40, 4), 16
+    yield "float64", np.frombuffer(data, dtype=np.float64).reshape(40, 2), 16
     yield "two dimensions", np.frombuffer(data, dtype=np.uint8).reshape(40, 16), 16
     yield "three dimensions", np.frombuffer(data, dtype=np.uint16).reshape(40, 2, 4), 16
     yield "cast", memoryview(data).cast("B", (40, 16)), 16
@@ -154,7 +153,8 @@ def test_any_contiguous_buffer_holds_keys_of_one_width(kernel: ModuleType, name:
 def test_trailing_zeros_belong_to_a_key(kernel: ModuleType) -> None:
     """NumPy's own items have lost them."""
     names: Any = np.array([b"a", b"ab", b"abc"], dtype="S4")
-    built = kernel.CuckooFilter.build(PackedKeys(names, width=4), fingerprint_bits=32)
+    zeros_included = PackedKeys(names.view("V4"), width=4)
+    built = kernel.CuckooFilter.build(zeros_included, fingerprint_bits=32)
     assert built.might_contain_many([b"a\0\0\0", b"ab\0\0", b"abc\0"]) == [True] * 3
     assert built.might_contain_many(list(names)) == [False] * 3
 
@@ -231,6 +231,46 @@ def test_what_is_no_packed_keys_is_refused_with_advice(
         PackedKeys(b"onetwo", **arguments)
 
 
+@pytest.mark.parametrize(
+    ("data", "width", "error", "says"),
+    [
+        (np.array([b"a", b"bbb"]), 3, TypeError, r"NumPy's S3, pads.*array.view\('V3'\), width=3"),
+        (np.array([b"a", b"b"]), 1, TypeError, "NumPy's S1, pads its keys with zeros"),
+        (
+            np.array(["a", "bbb"]),
+            12,
+            TypeError,
+            "NumPy's U3, has four bytes.*pass the array itself",
+        ),
+        (np.array(["a", "bbb"]).astype(">U3"), 12, TypeError, "NumPy's U3, has four bytes"),
+        (np.array([b"a", "b"], object), 8, TypeError, r"addresses.*array.tolist\(\)"),
+        (np.arange(4), 4, ValueError, "width=4 does not match.*items take 8 bytes: pass width=8"),
+        (np.arange(4), 16, ValueError, r"width=16 does not match.*memoryview\(...\).cast\('B'\)"),
+        (array("h", [1, 2]), 4, ValueError, "format 'h' whose items take 2 bytes"),
+        (np.zeros((4, 6), np.uint8), 3, ValueError, "rows take 6 bytes: pass width=6"),
+        (np.zeros(2, "V5"), 10, ValueError, "items take 5 bytes"),
+    ],
+    ids=str,
+)
+def test_items_that_would_be_cut_or_are_padded_are_refused_with_advice(
+    data: Any, width: int, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        PackedKeys(data, width=width)
+    if error is TypeError:
+        with pytest.raises(error, match=says):
+            PackedKeys(data, offsets=array("q", [0, width]))
+
+
+def test_items_as_wide_as_keys_are_keys() -> None:
+    assert list(PackedKeys(array("h", [1, 258]), width=2)) == [
+        (1).to_bytes(2, sys.byteorder),
+        (258).to_bytes(2, sys.byteorder),
+    ]
+    assert list(PackedKeys(np.zeros(2, "V5"), width=5)) == [bytes(5)] * 2
+    assert list(PackedKeys(np.zeros((2, 3, 4), "i2"), width=24)) == [bytes(24)] * 2
+
+
 def test_data_that_is_no_buffer_in_one_piece_is_refused() -> None:
     columns: Any = np.zeros((4, 4), dtype=np.uint8)[:, :2]
     with pytest.raises(ValueError, match="one contiguous buffer: copy the array first"):
@@ -298,7 +338,7 @@ def test_packed_keys_are_digested_like_lists(kernel: ModuleType, case: Case) -> 
 @every_family_of_both_kinds
 @pytest.mark.parametrize(
     "buffer",
-    [b"key", bytearray(b"key"), memoryview(b"key"), array("Q", [1]), np.array([b"key"], "S3")],
+    [b"key", bytearray(b"key"), memoryview(b"key"), array("B", [1]), np.zeros(3, np.int8), "key"],
     ids=lambda buffer: type(buffer).__name__,
 )
 def test_a_bare_buffer_in_the_place_of_keys_is_refused_with_advice(
@@ -685,7 +725,7 @@ def test_what_is_answered_into_is_free_again(kernel: ModuleType) -> None:
     with pytest.raises(ValueError, match="packed key 0"):
         built.might_contain_many(PackedKeys(b"one", offsets=array("i", [5, 6])), out)
     with pytest.raises(TypeError, match="bytes-like"):
-        built.might_contain_many(["text"], out)
+        built.might_contain_many([7], out)
     out.append(1)
 
 

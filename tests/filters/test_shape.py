@@ -85,11 +85,11 @@ def test_keys_may_be_any_bytes_like(kernel: ModuleType, case: Case) -> None:
 
 
 @every_family
-@pytest.mark.parametrize("wrong", ["text", 7, None, 1.5, ["list"]])
+@pytest.mark.parametrize("wrong", [7, None, 1.5, ["list"]])
 def test_other_keys_are_type_errors_that_help(
     kernel: ModuleType, case: Case, wrong: object
 ) -> None:
-    advice = r"key\.encode\(\)" if isinstance(wrong, str) else "bytes-like"
+    advice = "a key is bytes-like or str, not"
     built = case.build(kernel, KEYS)
     with pytest.raises(TypeError, match=advice):
         case.build(kernel, [b"fine", wrong])
@@ -107,7 +107,7 @@ def test_one_key_where_many_belong_is_a_type_error_that_helps(
 ) -> None:
     with pytest.raises(TypeError, match="a single key in a list"):
         case.cls(kernel).build(b"key")
-    with pytest.raises(TypeError, match=r"key\.encode\(\)"):
+    with pytest.raises(TypeError, match="not as one str: pass a single key in a list"):
         case.cls(kernel).build("key")
 
 
@@ -262,7 +262,7 @@ def test_a_key_that_is_refused_changes_nothing(kernel: ModuleType, case: Case) -
     grown = case.cls(kernel).with_capacity(10)
     grown.add(b"key")
     before = grown.to_bytes()
-    for wrong in ("text", 7, None):
+    for wrong in (1.5, 7, None):
         with pytest.raises(TypeError, match="bytes-like"):
             grown.add(wrong)
         if hasattr(grown, "remove"):

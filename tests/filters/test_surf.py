@@ -200,9 +200,9 @@ def test_keys_come_in_any_order_and_form_and_as_often_as_they_like(
         build(kernel, b"key")
 
 
-@pytest.mark.parametrize("wrong", ["text", 7, ["list"]])
+@pytest.mark.parametrize("wrong", [1.5, 7, ["list"]])
 def test_other_keys_are_type_errors_that_help(kernel: ModuleType, wrong: Any) -> None:
-    advice = r"key\.encode\(\)" if isinstance(wrong, str) else "bytes-like"
+    advice = "a key is bytes-like or str, not"
     built = build(kernel, KEYS)
     for ask in (
         lambda: build(kernel, [b"fine", wrong]),
@@ -685,7 +685,7 @@ def test_both_kernels_have_the_same_names_and_refuse_alike() -> None:
         if name[0] != "_":
             assert getattr(native, name).__doc__ == getattr(python, name).__doc__, name
     assert native.__doc__ == python.__doc__
-    for arguments in ((), ("text", None), (None, 3), (b"a",), (b"a", b"b", b"c")):
+    for arguments in ((), ("\ud800", None), (None, 3), (b"a",), (b"a", b"b", b"c")):
         results = [
             outcome(cls.build([b"key"]).may_contain_range, *arguments) for cls in (python, native)
         ]

@@ -1,6 +1,7 @@
 """The shape all families share, and what the salted ones have in common."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters.kernels.native.digests cimport Digests
@@ -8,6 +9,7 @@ from filters.kernels.native.hashing cimport lsm_digest
 from filters.kernels.native.keys cimport KeySource, Packed
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
+from filters.kernels.native.text cimport lsm_ascii_bytes
 
 
 cdef extern from "lsm_probe.h" nogil:
@@ -69,7 +71,7 @@ cdef class SaltedFilter(SeededFilter):
     cdef bytes packed(self, uint64_t parameter, uint64_t size)
 
 
-cdef int add_all(SeededFilter self, object keys) except -1
+cdef int add_all(SeededFilter self, object keys, object nulls) except -1
 cdef object ask_buffer(Filter self, object key)
 cdef object unmade(Filter self)
 
@@ -80,8 +82,13 @@ cdef inline object ask(Filter self, object key):
     Each class defines that method anew: CPython calls one fast only where the very class of the
     object defines it, and an inherited one costs 10 ns more.
     """
+    cdef const uint8_t *text
+    cdef size_t size
     if not PyBytes_CheckExact(key):
-        return ask_buffer(self, key)
+        text = lsm_ascii_bytes(<PyObject *>key, &size)
+        if text == NULL:
+            return ask_buffer(self, key)
+        return True if self.door.probe(self.door.self, <const char *>text, size) else False
     return True if self.door.probe(
         self.door.self, PyBytes_AS_STRING(key), <size_t>PyBytes_GET_SIZE(key)
     ) else False

@@ -6,16 +6,20 @@ of a key. Every form of a question is answered here with these.
 """
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_New, PyCapsule_SetContext
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memmove, memset
 
 from filters import hashing, header
-from filters.answers import checked_out
+from filters.answers import answered, checked_out
+from filters.columns import one_by_one
 from filters.digest_kinds import not_digests
 from filters.errors import FilterError
 from filters.hashing import key_bytes
@@ -28,7 +32,7 @@ from filters.kernels.native.keys cimport (
 )
 from filters.kernels.native.payload cimport Payload
 from filters.kernels.native.probing cimport lsm_probing
-from filters.packed_keys import one_by_one
+from filters.kernels.native.text cimport LSM_TEXT_ROOM, lsm_text_bytes
 
 
 cdef int maybe(const void *self, const char *key, size_t length) noexcept nogil:
@@ -58,8 +62,31 @@ cdef uint8_t[2] CONSTANTS = [0, 1]
 
 
 cdef object ask_buffer(Filter self, object key):
-    """The answer for a key that is not bytes, but has a buffer of them."""
+    """The answer for a key that is not bytes, but text, or has a buffer of them."""
+    cdef uint8_t room[LSM_TEXT_ROOM]
+    cdef const uint8_t *text
+    cdef size_t size
+    if PyUnicode_CheckExact(key):
+        text = lsm_text_bytes(<PyObject *>key, room, &size)
+        if text != NULL:
+            return True if self.door.probe(
+                self.door.self, <const char *>text, size
+            ) else False
     return ask(self, key_bytes(key))
+
+
+def spread(bytearray answers not None, bytes present not None):
+    """The answers for keys as those for rows, of which some have none: there it is 0."""
+    cdef bytearray rows = bytearray(len(present))
+    cdef const char *there = PyBytes_AS_STRING(present)
+    cdef const char *each = PyByteArray_AS_STRING(answers)
+    cdef char *into = PyByteArray_AS_STRING(rows)
+    cdef Py_ssize_t i, used = 0, count = len(answers)
+    for i in range(len(present)):
+        if there[i] and used < count:
+            into[i] = each[used]
+            used += 1
+    return rows
 
 
 cdef object unmade(Filter self):
@@ -88,13 +115,17 @@ cdef class Filter:
     def __init__(self, *args, **kwargs):
         raise unmade(self)
 
-    def might_contain_many(self, keys, out=None):
+    def might_contain_many(self, keys, out=None, *, nulls="error"):
         """The answers for many keys, in order; into ``out``, one byte each, where it is given.
 
-        After an error, some of the answers may stand in ``out``.
+        ``out="arrow"`` is for a column of answers. With ``nulls="skip"`` a null is answered False,
+        and with a null in a column. After an error, some of the answers may stand in ``out``.
         """
-        cdef KeySource source = KeySource.of(keys)
+        cdef KeySource source
         cdef Py_buffer buffer
+        if isinstance(out, str) or nulls != "error":
+            return answered(self, keys, out, nulls, spread)
+        source = KeySource.of(keys)
         if out is None:
             return self._answers_as_list(source)
         PyObject_GetBuffer(checked_out(out, source.count), &buffer, PyBUF_WRITABLE)
@@ -340,11 +371,13 @@ cdef class SeededFilter(DigestFilter):
         return 0
 
 
-cdef int add_all(SeededFilter self, object keys) except -1:
+cdef int add_all(SeededFilter self, object keys, object nulls) except -1:
     """What ``add_many`` does of every family that keys are added to."""
+    if nulls != "error" or not is_bulk(keys):
+        keys = one_by_one(keys, nulls)
     if is_bulk(keys):
         return self._add_bulk(KeySource.of(keys))
-    for key in one_by_one(keys):
+    for key in keys:
         self.add(key)
     return 0
 

@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from filters.columns import one_by_one
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64
 from filters.kernels.native.base cimport CHUNK, GROUP
@@ -133,10 +134,14 @@ cdef class BitFilter(BloomFilter):
     """A Bloom filter of bits: its size is asked for in bits per key."""
 
     @classmethod
-    def build(cls, keys, *, bits_per_key=None, fpr=None, num_probes=None, seed=None, salt=None):
+    def build(
+        cls, keys, *, bits_per_key=None, fpr=None, num_probes=None, seed=None, salt=None,
+        nulls="error"
+    ):
         """A filter of exactly these keys, sized for how many distinct ones there are."""
         return cls._build(
-            keys, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
+            one_by_one(keys, nulls), seed, salt, bits_per_key=bits_per_key, fpr=fpr,
+            num_probes=num_probes,
         )
 
     @classmethod

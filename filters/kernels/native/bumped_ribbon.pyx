@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import bumped_ribbon
+from filters.columns import one_by_one
 from filters.hashing import checked64
 from filters.kernels.native cimport simd
 from filters.kernels.native.banding cimport (
@@ -137,13 +138,13 @@ cdef class BumpedRibbonFilter(SaltedFilter):
         return ask(self, key)
 
     @classmethod
-    def build(cls, keys, *, bits_per_key=None, fpr=None, seed=None, salt=None):
+    def build(cls, keys, *, bits_per_key=None, fpr=None, seed=None, salt=None, nulls="error"):
         """A filter of exactly these keys."""
         cdef BumpedRibbonFilter self = cls.__new__(cls)
         cdef Digests hashes, left_over
         cdef list bands = []
         sizing = bumped_ribbon.check(bits_per_key=bits_per_key, fpr=fpr)
-        hashes = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
+        hashes = Digests.of(one_by_one(keys, nulls), LSM_DIGEST_XXH3_64, seed)
         self.salt, self.is_salted = checked64("salt", salt), True
         self.hashes_of(hashes.numbers, hashes.count)
         self._num_keys = hashes.sort_distinct()

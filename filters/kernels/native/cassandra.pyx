@@ -6,6 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import cassandra
+from filters.columns import one_by_one
 from filters.digest_kinds import CASSANDRA
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
@@ -101,7 +102,7 @@ cdef class CassandraBloomFilter(ForeignFilter):
         return ask(self, key)
 
     @classmethod
-    def build(cls, keys, *, fp_chance=None, expected_keys=None):
+    def build(cls, keys, *, fp_chance=None, expected_keys=None, nulls="error"):
         """A filter of exactly these keys; one that equals the key before it is not counted again.
 
         It is sized for their number, or for ``expected_keys`` in its place: the estimate that
@@ -111,7 +112,7 @@ cdef class CassandraBloomFilter(ForeignFilter):
         cdef Digests hashes
         cdef bytes header
         sizing = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
-        hashes = distinct_neighbours(keys, LSM_DIGEST_CASSANDRA)
+        hashes = distinct_neighbours(one_by_one(keys, nulls), LSM_DIGEST_CASSANDRA)
         geometry = cassandra.plan(
             hashes.count if expected_keys is None else expected_keys, sizing
         )

@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import counting
+from filters.columns import one_by_one
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.bloom cimport BloomFilter
 from filters.kernels.native.chain cimport (
@@ -102,11 +103,13 @@ cdef class CountingBloomFilter(BloomFilter):
 
     @classmethod
     def build(
-        cls, keys, *, counters_per_key=None, fpr=None, num_probes=None, seed=None, salt=None
+        cls, keys, *, counters_per_key=None, fpr=None, num_probes=None, seed=None, salt=None,
+        nulls="error"
     ):
         """A filter of exactly these keys, each counted once and sized for the distinct ones."""
         return cls._build(
-            keys, seed, salt, counters_per_key=counters_per_key, fpr=fpr, num_probes=num_probes
+            one_by_one(keys, nulls), seed, salt, counters_per_key=counters_per_key, fpr=fpr,
+            num_probes=num_probes,
         )
 
     @classmethod

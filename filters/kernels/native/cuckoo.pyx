@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import cuckoo
+from filters.columns import one_by_one
 from filters.errors import CapacityError
 from filters.hashing import checked64, next_salt
 from filters.kernels.native.base cimport ask, unmade
@@ -217,7 +218,8 @@ cdef class CuckooFilter(GrowingFilter):
 
     @classmethod
     def build(
-        cls, keys, *, fingerprint_bits=None, bits_per_key=None, fpr=None, seed=None, salt=None
+        cls, keys, *, fingerprint_bits=None, bits_per_key=None, fpr=None, seed=None, salt=None,
+        nulls="error"
     ):
         """A filter of exactly these keys, one copy of each.
 
@@ -227,7 +229,7 @@ cdef class CuckooFilter(GrowingFilter):
         cdef CuckooFilter self = cls.__new__(cls)
         cdef Digests digests, hashes
         plan = cls._planner(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        digests = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
+        digests = Digests.of(one_by_one(keys, nulls), LSM_DIGEST_XXH3_64, seed)
         salt = checked64("salt", salt)
         geometry = None
         while True:

@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import hashing
+from filters.columns import one_by_one
 from filters.digest_kinds import (
     CASSANDRA, LEVELDB, ROCKSDB, UNCOPIED, XXH3, XXPH3, check_digests, check_width
 )
@@ -15,7 +16,6 @@ from filters.kernels.native.keys cimport (
     KeySource, is_bulk, digest_of_key, digest_packed, digest_words
 )
 from filters.kernels.native.sorting cimport sort_distinct
-from filters.packed_keys import one_by_one
 
 
 cdef extern from "allocation.h" nogil:
@@ -132,12 +132,14 @@ cdef class Digests:
             self.reserve(1)
         append(self, digest)
 
-    def add_many(self, keys):
+    def add_many(self, keys, *, nulls="error"):
         """Add the digests of many keys; on an error those before it are in."""
+        if nulls != "error" or not is_bulk(keys):
+            keys = one_by_one(keys, nulls)
         if is_bulk(keys):
             self._add_bulk(KeySource.of(keys))
         else:
-            for key in one_by_one(keys):
+            for key in keys:
                 self.add(key)
 
     @cython.critical_section

@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from filters import elias_fano, grafite, hashing, header
+from filters.columns import one_by_one
 from filters.digest_kinds import not_digests
 from filters.hashing import checked64, key_bytes
 from filters.kernels.native.base cimport Filter, ask, unmade
@@ -93,7 +94,8 @@ cdef class GrafiteFilter(Filter):
 
     @classmethod
     def build(
-        cls, keys, *, bits_per_key=None, fpr=None, range_length=1, seed=None, salt=None
+        cls, keys, *, bits_per_key=None, fpr=None, range_length=1, seed=None, salt=None,
+        nulls="error"
     ):
         """A filter of exactly these keys.
 
@@ -103,7 +105,7 @@ cdef class GrafiteFilter(Filter):
         cdef KeyNumbers collected
         cdef Digests numbers, codes
         sizing = grafite.check(bits_per_key=bits_per_key, fpr=fpr, range_length=range_length)
-        collected = KeyNumbers.of(keys, seed)
+        collected = KeyNumbers.of(one_by_one(keys, nulls), seed)
         self._seed, self._salt = collected.digest_seed, checked64("salt", salt)
         numbers = collected.numbers()
         self._num_keys = numbers.sort_distinct()

@@ -38,9 +38,9 @@ cdef class GrowingFilter(SaltedFilter):
         self.lay_out(geometry, head.seed, head.salt, payload)
         return self
 
-    def add_many(self, keys):
+    def add_many(self, keys, *, nulls="error"):
         """Add many keys; on an error those before it are in."""
-        add_all(self, keys)
+        add_all(self, keys, nulls)
 
     cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
         """Use a geometry over a view of this buffer, or over zeros where there is none."""

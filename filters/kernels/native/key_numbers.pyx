@@ -5,11 +5,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint64_t
 
 from filters import hashing, key_numbers
+from filters.columns import one_by_one
 from filters.digest_kinds import KEY_NUMBERS, UNCOPIED, check_digests
 from filters.hashing import key_bytes
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.hashing cimport LSM_DIGEST_NONE
-from filters.packed_keys import one_by_one
 
 if MAX_WIDTH != key_numbers.MAX_WIDTH:
     raise ImportError("filters/key_numbers.py and its compiled kernel differ: compile it again")
@@ -64,9 +64,9 @@ cdef class KeyNumbers:
         """Add the number of a key."""
         self.take(key_bytes(key))
 
-    def add_many(self, keys):
+    def add_many(self, keys, *, nulls="error"):
         """Add the numbers of many keys; on an error those before it are in."""
-        for key in one_by_one(keys):
+        for key in one_by_one(keys, nulls):
             self.take(key_bytes(key))
 
     @cython.critical_section

@@ -3,6 +3,7 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from filters import leveldb
+from filters.columns import one_by_one
 from filters.digest_kinds import LEVELDB
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
@@ -100,12 +101,12 @@ cdef class LevelDBBloomFilter(ForeignFilter):
         return ask(self, key)
 
     @classmethod
-    def build(cls, keys, *, bits_per_key=None, fpr=None, num_probes=None):
+    def build(cls, keys, *, bits_per_key=None, fpr=None, num_probes=None, nulls="error"):
         """A filter of exactly these keys, sized for how many were given; repeats count."""
         cdef LevelDBBloomFilter self = cls.__new__(cls)
         cdef Digests hashes
         sizing = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
-        hashes = Digests.of(keys, LSM_DIGEST_LEVELDB, None)
+        hashes = Digests.of(one_by_one(keys, nulls), LSM_DIGEST_LEVELDB, None)
         geometry = leveldb.plan(hashes.count, sizing, num_probes)
         self.payload = Payload.zeroed(leveldb.payload_bytes(geometry) + 1)
         self.payload.data[self.payload.size - 1] = <uint8_t>geometry.num_probes

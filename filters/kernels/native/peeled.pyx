@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from filters import peeled
+from filters.columns import one_by_one
 from filters.hashing import checked64
 from filters.kernels.native.base cimport SaltedFilter
 from filters.kernels.native.digests cimport Digests
@@ -58,7 +59,8 @@ cdef class PeeledFilter(SaltedFilter):
 
     @classmethod
     def build(
-        cls, keys, *, fingerprint_bits=None, bits_per_key=None, fpr=None, seed=None, salt=None
+        cls, keys, *, fingerprint_bits=None, bits_per_key=None, fpr=None, seed=None, salt=None,
+        nulls="error"
     ):
         """A filter of exactly these keys."""
         cdef PeeledFilter self = cls.__new__(cls)
@@ -67,7 +69,7 @@ cdef class PeeledFilter(SaltedFilter):
             fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
         )
         width = self.layout.fingerprint_bits_for(sizing)
-        hashes = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
+        hashes = Digests.of(one_by_one(keys, nulls), LSM_DIGEST_XXH3_64, seed)
         self.salt, self.is_salted = checked64("salt", salt), True
         self.hashes_of(hashes.numbers, hashes.count)
         try:

@@ -3,6 +3,7 @@
 from libc.stdint cimport uint32_t
 
 from filters import ribbon, rocksdb
+from filters.columns import one_by_one
 from filters.kernels.native.equations cimport NO_MEMORY, SOLVED, Blocks, blocks_of, solve
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
@@ -25,7 +26,9 @@ cdef class RocksDBRibbonFilter(RocksDBFilter):
         return ask(self, key)
 
     @classmethod
-    def build(cls, keys, *, bits_per_key=None, fpr=None, optimize_filters_for_memory=True):
+    def build(
+        cls, keys, *, bits_per_key=None, fpr=None, optimize_filters_for_memory=True, nulls="error"
+    ):
         """A filter of exactly these keys; one that equals the key before it is dropped.
 
         ``optimize_filters_for_memory`` is RocksDB's option of that name, and of consequence for
@@ -37,7 +40,7 @@ cdef class RocksDBRibbonFilter(RocksDBFilter):
             bits_per_key=bits_per_key, fpr=fpr,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys, LSM_DIGEST_XXPH3_64)
+        hashes = distinct_neighbours(one_by_one(keys, nulls), LSM_DIGEST_XXPH3_64)
         if self._solve(hashes, sizing, optimize_filters_for_memory):
             self._num_keys = hashes.count
             self.verify(hashes)

@@ -1,6 +1,7 @@
 """RocksDB's Bloom filter, built; ``rocksdb_filter.pyx`` reads it, ``line.h`` has its lines."""
 
 from filters import rocksdb
+from filters.columns import one_by_one
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.foreign cimport distinct_neighbours
@@ -24,7 +25,7 @@ cdef class RocksDBBloomFilter(RocksDBFilter):
     @classmethod
     def build(
         cls, keys, *, bits_per_key=None, fpr=None, num_probes=None,
-        optimize_filters_for_memory=True,
+        optimize_filters_for_memory=True, nulls="error"
     ):
         """A cache-local filter of exactly these keys; one that equals the key before it is dropped.
 
@@ -37,7 +38,7 @@ cdef class RocksDBBloomFilter(RocksDBFilter):
             bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys, LSM_DIGEST_XXPH3_64)
+        hashes = distinct_neighbours(one_by_one(keys, nulls), LSM_DIGEST_XXPH3_64)
         geometry = rocksdb.plan(
             hashes.count, sizing, num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,

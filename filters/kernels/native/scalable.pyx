@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from filters import header, scalable
+from filters.columns import one_by_one
 from filters.hashing import checked64, next_salt
 from filters.kernels.native.base cimport CHUNK, SeededFilter, add_all, ask, unmade
 from filters.kernels.native.chain cimport (
@@ -157,12 +158,14 @@ cdef class ScalableBloomFilter(SeededFilter):
         return ask(self, key)
 
     @classmethod
-    def build(cls, keys, *, fpr=None, tightening=None, growth=None, seed=None, salt=None):
+    def build(
+        cls, keys, *, fpr=None, tightening=None, growth=None, seed=None, salt=None, nulls="error"
+    ):
         """A filter of these keys in one slice, sized for how many distinct ones there are."""
         cdef ScalableBloomFilter self = cls.__new__(cls)
         cdef Digests digests
         terms = scalable.check(fpr=fpr, tightening=tightening, growth=growth)
-        digests = Digests.of(keys, LSM_DIGEST_XXH3_64, seed)
+        digests = Digests.of(one_by_one(keys, nulls), LSM_DIGEST_XXH3_64, seed)
         salt = checked64("salt", salt)
         terms = terms.built(digests.sort_distinct())
         self.begin(terms, scalable.first(terms), digests.seed, salt)
@@ -238,9 +241,9 @@ cdef class ScalableBloomFilter(SeededFilter):
         self.add_digests(&digest, 1)
         return self._num_keys > before
 
-    def add_many(self, keys):
+    def add_many(self, keys, *, nulls="error"):
         """Add many keys; on an error those before it are in."""
-        add_all(self, keys)
+        add_all(self, keys, nulls)
 
     @property
     def num_slices(self):

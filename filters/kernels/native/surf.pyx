@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from filters import header, surf
+from filters.columns import one_by_one
 from filters.hashing import checked64
 from filters.kernels.native.base cimport Filter, ask
 from filters.kernels.native.payload cimport Payload
@@ -89,7 +90,7 @@ cdef class SurfFilter:
     @classmethod
     def build(
         cls, keys, *, suffix_bits=None, bits_per_key=None, fpr=None, suffix=None, seed=None,
-        salt=None,
+        salt=None, nulls="error"
     ):
         """A filter of exactly these keys, in any order; least work where they are in theirs."""
         cdef SurfFilter self = cls.__new__(cls)
@@ -100,7 +101,7 @@ cdef class SurfFilter:
             suffix_bits=suffix_bits, bits_per_key=bits_per_key, fpr=fpr, suffix=suffix
         )
         seed, salt = checked64("seed", seed), checked64("salt", salt)
-        distinct = surf.ordered(keys)
+        distinct = surf.ordered(one_by_one(keys, nulls))
         sorted_keys = SortedKeys.of(distinct)
         surf.check_edges(sorted_keys.edges)
         nodes, edges = sorted_keys.nodes, sorted_keys.edges

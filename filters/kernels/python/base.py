@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
 from filters import header
-from filters.answers import checked_out
+from filters.answers import answered, checked_out
+from filters.columns import one_by_one
 from filters.digest_kinds import XXH3, not_digests
 from filters.hashing import checked64, checked_digest, digest, mix
 from filters.kernels.python.digests import Digests, digests_of
-from filters.packed_keys import one_by_one
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.answer_column import AnswerColumn
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
     Out = TypeVar("Out", bound=Buffer)
 
@@ -30,18 +34,31 @@ class Filter(ABC):
     family: ClassVar[str]
 
     @abstractmethod
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
 
     @overload
-    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]: ...
+    def might_contain_many(
+        self, keys: Iterable[Key], out: None = None, *, nulls: Nulls = "error"
+    ) -> list[bool]: ...
     @overload
-    def might_contain_many(self, keys: Iterable[Buffer], out: Out) -> Out: ...
-    def might_contain_many(self, keys: Iterable[Buffer], out: Any = None) -> Any:
+    def might_contain_many(
+        self, keys: Iterable[Key], out: Literal["arrow"], *, nulls: Nulls = "error"
+    ) -> AnswerColumn: ...
+    @overload
+    def might_contain_many(
+        self, keys: Iterable[Key], out: Out, *, nulls: Nulls = "error"
+    ) -> Out: ...
+    def might_contain_many(
+        self, keys: Iterable[Key], out: Any = None, *, nulls: Nulls = "error"
+    ) -> Any:
         """The answers for many keys, in order; into ``out``, one byte each, where it is given.
 
-        After an error, some of the answers may stand in ``out``.
+        ``out="arrow"`` is for a column of answers. With ``nulls="skip"`` a null is answered False,
+        and with a null in a column. After an error, some of the answers may stand in ``out``.
         """
+        if nulls != "error" or isinstance(out, str):
+            return answered(self, keys, out, nulls)
         might_contain = self.might_contain
         if out is None:
             return [might_contain(key) for key in one_by_one(keys)]
@@ -139,7 +156,7 @@ class SeededFilter(DigestFilter):
         self._seed = seed
         self._num_keys = num_keys
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         return self._might_contain_digest(digest(key, self._seed))
 
@@ -182,7 +199,7 @@ class SaltedFilter(SeededFilter):
         self._salt = salt
         self._payload = payload
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         return self._probe(mix(digest(key, self._seed), self._salt))
 
@@ -212,7 +229,7 @@ class SaltedFilter(SeededFilter):
 
 
 def salted(
-    keys: Iterable[Buffer] | Digests, seed: int | None, salt: int | None
+    keys: Iterable[Key] | Digests, seed: int | None, salt: int | None
 ) -> tuple[list[int], int, int]:
     """The distinct salted digests of the keys in ascending order, and the seed and salt used."""
     digests, seed = digests_of(keys, XXH3, seed)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+from filters.columns import one_by_one
 from filters.errors import GeometryMismatchError
 from filters.hashing import digest, mix
 from filters.kernels.python import growing
@@ -14,7 +15,8 @@ from filters.kernels.python.growing import GrowingFilter
 from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class Geometry(Protocol):
@@ -54,9 +56,7 @@ class BloomFilter(GrowingFilter):
         return lambda num_keys: cls.layout.plan(num_keys, sizing, num_probes)
 
     @classmethod
-    def _build(
-        cls, keys: Iterable[Buffer], seed: int | None, salt: int | None, **given: Any
-    ) -> Self:
+    def _build(cls, keys: Iterable[Key], seed: int | None, salt: int | None, **given: Any) -> Self:
         plan = cls._planner(**given)
         mixed, seed, salt = salted(keys, seed, salt)
         self = cls(plan(len(mixed)), seed=seed, salt=salt)
@@ -69,7 +69,7 @@ class BloomFilter(GrowingFilter):
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
         return self._pack(parameter=self._geometry.num_probes, size=self._geometry.size)
 
-    def add(self, key: Buffer) -> bool:
+    def add(self, key: Key) -> bool:
         """Add a key; True if the filter did not answer "maybe" to it before."""
         new = self._insert(mix(digest(key, self._seed), self._salt))
         self._num_keys += new
@@ -127,17 +127,23 @@ class BitFilter(BloomFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         num_probes: int | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys, sized for how many distinct ones there are."""
         return cls._build(
-            keys, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
+            one_by_one(keys, nulls),
+            seed,
+            salt,
+            bits_per_key=bits_per_key,
+            fpr=fpr,
+            num_probes=num_probes,
         )
 
     @classmethod

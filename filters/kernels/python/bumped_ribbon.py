@@ -16,6 +16,7 @@ from filters.bumped_ribbon import (
     Columns,
     Layer,
 )
+from filters.columns import one_by_one
 from filters.hashing import MASK64
 from filters.kernels.python.banding import (
     Band,
@@ -31,6 +32,8 @@ from filters.sizing_parameters import SizingParameter
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from filters.columns import Nulls
+    from filters.hashing import Key
     from filters.kernels.python.digests import Digests
 
 
@@ -65,16 +68,17 @@ class BumpedRibbonFilter(SaltedFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer] | Digests,
+        keys: Iterable[Key] | Digests,
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys."""
         sizing = bumped_ribbon.check(bits_per_key=bits_per_key, fpr=fpr)
-        mixed, seed, salt = salted(keys, seed, salt)
+        mixed, seed, salt = salted(one_by_one(keys, nulls), seed, salt)
         bands, left_over = bands_of(mixed, sizing)
         layers = [each.layer for each in bands]
         columns = bumped_ribbon.columns_for(sizing, len(mixed), layers, len(left_over))

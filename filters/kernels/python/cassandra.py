@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from filters import cassandra
+from filters.columns import one_by_one
 from filters.compat_hashing import MASK64, cassandra_hash
 from filters.digest_kinds import CASSANDRA
 from filters.hashing import key_bytes
@@ -15,6 +16,9 @@ from filters.sampling import hit_rate, wide_sample_hash
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class CassandraBloomFilter(ForeignFilter):
@@ -43,10 +47,11 @@ class CassandraBloomFilter(ForeignFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         fp_chance: float | None = None,
         expected_keys: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys; one that equals the key before it is not counted again.
 
@@ -54,7 +59,7 @@ class CassandraBloomFilter(ForeignFilter):
         Cassandra sized a filter for whose bytes are wanted.
         """
         sizing = cassandra.check(fp_chance=fp_chance, expected_keys=expected_keys)
-        hashes = distinct_neighbours(keys, CASSANDRA)
+        hashes = distinct_neighbours(one_by_one(keys, nulls), CASSANDRA)
         count = len(hashes) if expected_keys is None else expected_keys
         geometry = cassandra.plan(count, sizing)
         data = bytearray(cassandra.header(geometry)) + bytes(cassandra.payload_bytes(geometry))
@@ -80,7 +85,7 @@ class CassandraBloomFilter(ForeignFilter):
         """
         return cassandra.encode(self._data, self._layout, sstable_version)
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         return self._might_contain_digest(cassandra_hash(key_bytes(key)))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from filters import counting
+from filters.columns import one_by_one
 from filters.counting import STUCK
 from filters.hashing import digest, mix
 from filters.kernels.python.bloom import BloomFilter, Layout
@@ -13,7 +14,8 @@ from filters.kernels.python.chain import positions
 from filters.kernels.python.classic import ClassicBloomFilter
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class CountingBloomFilter(BloomFilter):
@@ -30,17 +32,23 @@ class CountingBloomFilter(BloomFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         counters_per_key: float | None = None,
         fpr: float | None = None,
         num_probes: int | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys, each counted once and sized for the distinct ones."""
         return cls._build(
-            keys, seed, salt, counters_per_key=counters_per_key, fpr=fpr, num_probes=num_probes
+            one_by_one(keys, nulls),
+            seed,
+            salt,
+            counters_per_key=counters_per_key,
+            fpr=fpr,
+            num_probes=num_probes,
         )
 
     @classmethod
@@ -59,13 +67,13 @@ class CountingBloomFilter(BloomFilter):
         given = {"counters_per_key": counters_per_key, "fpr": fpr, "num_probes": num_probes}
         return cls._with_capacity(num_keys, like, seed, salt, **given)
 
-    def add(self, key: Buffer) -> bool:
+    def add(self, key: Key) -> bool:
         """Add one copy of a key; True if the filter did not answer "maybe" to it before."""
         new = self._insert(mix(digest(key, self._seed), self._salt))
         self._num_keys += 1
         return new
 
-    def remove(self, key: Buffer) -> bool:
+    def remove(self, key: Key) -> bool:
         """Remove one copy; False, and no change, for a key that is surely not in."""
         mixed = mix(digest(key, self._seed), self._salt)
         if not self._probe(mixed):

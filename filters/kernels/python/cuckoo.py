@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from filters import cuckoo
+from filters.columns import one_by_one
 from filters.cuckoo import MAX_KICKS, MAX_KICKS_IN_BUILD, SLOTS
 from filters.digest_kinds import XXH3
 from filters.errors import CapacityError
@@ -14,7 +15,8 @@ from filters.kernels.python.digests import digests_of
 from filters.kernels.python.growing import GrowingFilter, Layout
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 # Knuth's 64-bit linear congruential generator (MMIX): which slot an eviction empties. It starts
 # from the key's own salted digest, so that a table depends on its keys and salt alone.
@@ -53,13 +55,14 @@ class CuckooFilter(GrowingFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         fingerprint_bits: int | None = None,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys, one copy of each.
 
@@ -67,7 +70,7 @@ class CuckooFilter(GrowingFilter):
         filled anew under another one.
         """
         plan = cls._planner(fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr)
-        digests, seed = digests_of(keys, XXH3, seed)
+        digests, seed = digests_of(one_by_one(keys, nulls), XXH3, seed)
         salt = checked64("salt", salt)
         geometry = None
         while True:
@@ -103,7 +106,7 @@ class CuckooFilter(GrowingFilter):
         """The complete filter, as ``docs/family-formats.md`` lays it out."""
         return self._pack(parameter=self.fingerprint_bits, size=self.num_buckets)
 
-    def add(self, key: Buffer) -> None:
+    def add(self, key: Key) -> None:
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
         mixed = mix(digest(key, self._seed), self._salt)
         # Bytes may claim more keys than their slots hold, and nobody could read what had grown on.
@@ -115,7 +118,7 @@ class CuckooFilter(GrowingFilter):
                 "larger one, and add a key once"
             )
 
-    def remove(self, key: Buffer) -> bool:
+    def remove(self, key: Key) -> bool:
         """Remove one copy; False, and no change, for a key that is surely not in."""
         fingerprint, bucket = self._locate(mix(digest(key, self._seed), self._salt))
         for candidate in (bucket, self._alternate(bucket, fingerprint)):

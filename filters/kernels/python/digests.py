@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, MutableSequence
 from typing import TYPE_CHECKING, NoReturn
 
+from filters.columns import one_by_one
 from filters.compat_hashing import cassandra_hash, leveldb_hash, rocksdb_hash, xxph3_64
 from filters.digest_kinds import (
     CASSANDRA,
@@ -19,10 +20,10 @@ from filters.digest_kinds import (
     words_of,
 )
 from filters.hashing import checked64, checked_digest, digest, key_bytes
-from filters.packed_keys import one_by_one
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 _UNSEEDED: dict[str, Callable[[bytes], int]] = {
     XXPH3: xxph3_64,
@@ -48,16 +49,16 @@ class Digests:
         # An array has no numbers beyond 64 bits.
         self._numbers: MutableSequence[int] = array("Q") if words_of(kind) == 1 else []
 
-    def add(self, key: Buffer) -> None:
+    def add(self, key: Key) -> None:
         """Add the digest of a key."""
         if self.kind == XXH3:
             self._numbers.append(digest(key, self.digest_seed))
         else:
             self._numbers.append(_UNSEEDED[self.kind](key_bytes(key)))
 
-    def add_many(self, keys: Iterable[Buffer]) -> None:
+    def add_many(self, keys: Iterable[Key], *, nulls: Nulls = "error") -> None:
         """Add the digests of many keys; on an error those before it are in."""
-        for key in one_by_one(keys):
+        for key in one_by_one(keys, nulls):
             self.add(key)
 
     def add_digest(self, digest: int) -> None:
@@ -77,7 +78,7 @@ class Digests:
 
 
 def digests_of(
-    keys: Iterable[Buffer] | Digests, kind: str, seed: int | None
+    keys: Iterable[Key] | Digests, kind: str, seed: int | None
 ) -> tuple[MutableSequence[int], int]:
     """The digests of these keys, or those given in their place, and the seed they are under."""
     if isinstance(keys, Digests):

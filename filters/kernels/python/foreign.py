@@ -11,7 +11,7 @@ from filters.kernels.python.base import DigestFilter
 from filters.kernels.python.digests import Digests, digests_of
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.hashing import Key
 
 
 class ForeignFilter(DigestFilter):
@@ -60,7 +60,7 @@ class ForeignFilter(DigestFilter):
         return self._kind, 0
 
 
-def distinct_neighbours(keys: Iterable[Buffer] | Digests, kind: str) -> list[int]:
+def distinct_neighbours(keys: Iterable[Key] | Digests, kind: str) -> list[int]:
     """The digests of the keys, without those that equal the one before them."""
     digests, _ = digests_of(keys, kind, None)
     return [digest for digest, _ in groupby(digests)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from filters import grafite, header
+from filters.columns import one_by_one
 from filters.digest_kinds import KEY_NUMBERS, not_digests
 from filters.elias_fano import Layout
 from filters.hashing import checked64, key_bytes
@@ -18,6 +19,8 @@ from filters.sizing_parameters import checked_int
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from filters.columns import Nulls
+    from filters.hashing import Key
     from filters.kernels.python.digests import Digests
 
 
@@ -83,20 +86,21 @@ class GrafiteFilter(Filter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer] | KeyNumbers,
+        keys: Iterable[Key] | KeyNumbers,
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         range_length: int = 1,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys.
 
         ``fpr`` is the rate of empty ranges of ``range_length`` keys in a row, or of absent keys.
         """
         sizing = grafite.check(bits_per_key=bits_per_key, fpr=fpr, range_length=range_length)
-        collected = key_numbers_of(keys, seed)
+        collected = key_numbers_of(one_by_one(keys, nulls), seed)
         seed, salt = collected.digest_seed, checked64("salt", salt)
         numbers = set(collected.numbers())
         universe = grafite.plan(len(numbers), sizing).universe
@@ -117,12 +121,12 @@ class GrafiteFilter(Filter):
         """An empty collection of what ``build`` and ``count_missing`` have to know of keys."""
         return KeyNumbers(checked64("seed", seed))
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         number = self._numbering.number(key_bytes(key))
         return number is not None and self._might_contain_digest(number)
 
-    def may_contain_range(self, low: Buffer | None, high: Buffer | None) -> bool:
+    def may_contain_range(self, low: Key | None, high: Key | None) -> bool:
         """False: no key was added that is at least ``low`` and below ``high``; None is no bound."""
         bounds = self._numbering.bounds(
             None if low is None else key_bytes(low), None if high is None else key_bytes(high)

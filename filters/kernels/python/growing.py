@@ -6,14 +6,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+from filters.columns import one_by_one
 from filters.hashing import checked64
 from filters.header import Header
 from filters.kernels.python.base import SaltedFilter
-from filters.packed_keys import one_by_one
 from filters.sizing_parameters import SizingParameter, check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class Layout(Protocol):
@@ -84,10 +87,10 @@ class GrowingFilter(SaltedFilter):
         )
 
     @abstractmethod
-    def add(self, key: Buffer) -> bool | None:
+    def add(self, key: Key) -> bool | None:
         """Add a key; what is returned is the family's own."""
 
-    def add_many(self, keys: Iterable[Buffer]) -> None:
+    def add_many(self, keys: Iterable[Key], *, nulls: Nulls = "error") -> None:
         """Add many keys; on an error those before it are in."""
-        for key in one_by_one(keys):
+        for key in one_by_one(keys, nulls):
             self.add(key)

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
+from filters.columns import one_by_one
 from filters.digest_kinds import KEY_NUMBERS, UNCOPIED, check_digests
 from filters.hashing import checked64, key_bytes
 from filters.key_numbers import MAX_WIDTH, Numbering, shared_length
-from filters.packed_keys import one_by_one
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class KeyNumbers:
@@ -37,7 +38,7 @@ class KeyNumbers:
         # From which key on how many bytes are shared.
         self._shared: list[tuple[int, int]] = []
 
-    def add(self, key: Buffer) -> None:
+    def add(self, key: Key) -> None:
         """Add the number of a key."""
         key = key_bytes(key)
         if not self._numbers:
@@ -48,9 +49,9 @@ class KeyNumbers:
         self._numbers.append(_padded(key[shared : shared + MAX_WIDTH]))
         self._longest = max(self._longest, len(key))
 
-    def add_many(self, keys: Iterable[Buffer]) -> None:
+    def add_many(self, keys: Iterable[Key], *, nulls: Nulls = "error") -> None:
         """Add the numbers of many keys; on an error those before it are in."""
-        for key in one_by_one(keys):
+        for key in one_by_one(keys, nulls):
             self.add(key)
 
     def numbering(self) -> Numbering:
@@ -86,7 +87,7 @@ def _padded(few: bytes) -> int:
     return int.from_bytes(few.ljust(MAX_WIDTH, b"\x00"), "big")
 
 
-def key_numbers_of(keys: Iterable[Buffer] | KeyNumbers, seed: int | None) -> KeyNumbers:
+def key_numbers_of(keys: Iterable[Key] | KeyNumbers, seed: int | None) -> KeyNumbers:
     """The numbers of these keys, or those given in their place."""
     if isinstance(keys, KeyNumbers):
         check_digests(keys.kind, keys.digest_seed, KEY_NUMBERS, seed)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from filters import leveldb
+from filters.columns import one_by_one
 from filters.compat_hashing import leveldb_hash
 from filters.digest_kinds import LEVELDB
 from filters.hashing import key_bytes
@@ -15,6 +16,9 @@ from filters.sampling import hit_rate
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class LevelDBBloomFilter(ForeignFilter):
@@ -39,15 +43,16 @@ class LevelDBBloomFilter(ForeignFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         num_probes: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys, sized for how many were given; repeats count."""
         sizing = leveldb.check(bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes)
-        hashes, _ = digests_of(keys, LEVELDB, None)
+        hashes, _ = digests_of(one_by_one(keys, nulls), LEVELDB, None)
         geometry = leveldb.plan(len(hashes), sizing, num_probes)
         data = bytearray(leveldb.payload_bytes(geometry) + 1)
         data[-1] = geometry.num_probes
@@ -66,7 +71,7 @@ class LevelDBBloomFilter(ForeignFilter):
         """The filter as LevelDB stores it."""
         return bytes(self._data)
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         return self._probe(leveldb_hash(key if type(key) is bytes else key_bytes(key)))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+from filters.columns import one_by_one
 from filters.header import Header
 from filters.kernels.python import peeling
 from filters.kernels.python.base import SaltedFilter, salted
@@ -16,6 +17,9 @@ from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class Layout(Protocol):
@@ -67,20 +71,21 @@ class PeeledFilter(SaltedFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         fingerprint_bits: int | None = None,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys."""
         sizing = cls.layout.check(
             fingerprint_bits=fingerprint_bits, bits_per_key=bits_per_key, fpr=fpr
         )
         width = cls.layout.fingerprint_bits_for(sizing)
-        mixed, seed, salt = salted(keys, seed, salt)
+        mixed, seed, salt = salted(one_by_one(keys, nulls), seed, salt)
         parts = cut(mixed, cls.layout.shard_count(len(mixed)))
         shards = [cls._build_shard(part, width) for part in parts]
         payload = memoryview(cls.layout.payload_of(shards))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from filters import ribbon, rocksdb
+from filters.columns import one_by_one
 from filters.digest_kinds import XXPH3
 from filters.kernels.python import equations
 from filters.kernels.python.foreign import distinct_neighbours
@@ -14,7 +15,8 @@ from filters.kernels.python.rocksdb_filter import RocksDBFilter
 from filters.sizing_parameters import SizingParameter
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class RocksDBRibbonFilter(RocksDBFilter):
@@ -30,11 +32,12 @@ class RocksDBRibbonFilter(RocksDBFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         optimize_filters_for_memory: bool = True,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys; one that equals the key before it is dropped.
 
@@ -46,7 +49,7 @@ class RocksDBRibbonFilter(RocksDBFilter):
             fpr=fpr,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys, XXPH3)
+        hashes = distinct_neighbours(one_by_one(keys, nulls), XXPH3)
         data = _ribbon_bytes(hashes, sizing, optimize_filters_for_memory)
         if data is None:
             geometry = ribbon.bloom_plan(

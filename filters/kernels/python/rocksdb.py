@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from filters import rocksdb
+from filters.columns import one_by_one
 from filters.compat_hashing import MASK32
 from filters.digest_kinds import XXPH3
 from filters.kernels.python.foreign import distinct_neighbours
 from filters.kernels.python.rocksdb_filter import RocksDBFilter
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class RocksDBBloomFilter(RocksDBFilter):
@@ -28,12 +30,13 @@ class RocksDBBloomFilter(RocksDBFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,
         num_probes: int | None = None,
         optimize_filters_for_memory: bool = True,
+        nulls: Nulls = "error",
     ) -> Self:
         """A cache-local filter of exactly these keys; one that equals the key before it is dropped.
 
@@ -46,7 +49,7 @@ class RocksDBBloomFilter(RocksDBFilter):
             num_probes=num_probes,
             optimize_filters_for_memory=optimize_filters_for_memory,
         )
-        hashes = distinct_neighbours(keys, XXPH3)
+        hashes = distinct_neighbours(one_by_one(keys, nulls), XXPH3)
         geometry = rocksdb.plan(
             len(hashes), sizing, num_probes, optimize_filters_for_memory=optimize_filters_for_memory
         )

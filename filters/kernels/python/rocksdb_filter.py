@@ -15,6 +15,8 @@ from filters.sampling import hit_rate
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from filters.hashing import Key
+
 
 class RocksDBFilter(ForeignFilter):
     """A filter of RocksDB's own bytes, Bloom or Ribbon; :attr:`form` says what they are.
@@ -44,7 +46,7 @@ class RocksDBFilter(ForeignFilter):
         """The filter as RocksDB stores it; no bytes at all where there are no keys."""
         return bytes(self._data)
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         data = key if type(key) is bytes else key_bytes(key)
         hashed = rocksdb_hash if self._form.kind == rocksdb_forms.LEGACY else xxph3_64

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Self
 
 from filters import header, scalable
 from filters.classic import Geometry
+from filters.columns import one_by_one
 from filters.digest_kinds import XXH3
 from filters.hashing import checked64, digest, mix, next_salt
 from filters.kernels.python.base import SeededFilter
 from filters.kernels.python.chain import positions
 from filters.kernels.python.classic import ClassicBloomFilter
 from filters.kernels.python.digests import digests_of
-from filters.packed_keys import one_by_one
 from filters.scalable import Chain, Terms
 from filters.sizing_parameters import check_like, checked_capacity
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 
 class ScalableBloomFilter(SeededFilter):
@@ -41,17 +44,18 @@ class ScalableBloomFilter(SeededFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         fpr: float | None = None,
         tightening: float | None = None,
         growth: int | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of these keys in one slice, sized for how many distinct ones there are."""
         terms = scalable.check(fpr=fpr, tightening=tightening, growth=growth)
-        digests, seed = digests_of(keys, XXH3, seed)
+        digests, seed = digests_of(one_by_one(keys, nulls), XXH3, seed)
         distinct = set(digests)
         self = cls._begun(terms.built(len(distinct)), None, seed, checked64("salt", salt))
         for each in distinct:
@@ -113,7 +117,7 @@ class ScalableBloomFilter(SeededFilter):
         geometries = [each.geometry for each in slices]
         return header.pack(head, scalable.head_of(self._terms, geometries), *arrays)
 
-    def add(self, key: Buffer) -> bool:
+    def add(self, key: Key) -> bool:
         """Add a key; True if the filter did not answer "maybe" to it before.
 
         CapacityError, and no change, where the filter is full and may not grow any longer.
@@ -128,9 +132,9 @@ class ScalableBloomFilter(SeededFilter):
         self._num_keys += 1
         return True
 
-    def add_many(self, keys: Iterable[Buffer]) -> None:
+    def add_many(self, keys: Iterable[Key], *, nulls: Nulls = "error") -> None:
         """Add many keys; on an error those before it are in."""
-        for key in one_by_one(keys):
+        for key in one_by_one(keys, nulls):
             self.add(key)
 
     @property

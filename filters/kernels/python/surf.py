@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from filters import header, surf
+from filters.columns import one_by_one
 from filters.hashing import checked64, digest, key_bytes, mix
 from filters.kernels.python.base import Filter
 from filters.kernels.python.louds import Louds
@@ -14,6 +15,9 @@ from filters.surf import MAX_SUFFIX_BITS, Geometry, Suffix
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.columns import Nulls
+    from filters.hashing import Key
 
 T = TypeVar("T")
 
@@ -42,7 +46,7 @@ class SurfFilter(Filter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Buffer],
+        keys: Iterable[Key],
         *,
         suffix_bits: int | None = None,
         bits_per_key: float | None = None,
@@ -50,13 +54,14 @@ class SurfFilter(Filter):
         suffix: str | None = None,
         seed: int | None = None,
         salt: int | None = None,
+        nulls: Nulls = "error",
     ) -> Self:
         """A filter of exactly these keys, in any order; least work where they are in theirs."""
         sizing = surf.check(
             suffix_bits=suffix_bits, bits_per_key=bits_per_key, fpr=fpr, suffix=suffix
         )
         seed, salt = checked64("seed", seed), checked64("salt", salt)
-        distinct = surf.ordered(keys)
+        distinct = surf.ordered(one_by_one(keys, nulls))
         edges = sorted(_edges_of(distinct), key=lambda edge: edge.depth)  # stable: level by level
         nodes = min(1, len(distinct)) + sum(edge.leads_on for edge in edges)
         surf.check_edges(len(edges))
@@ -99,7 +104,7 @@ class SurfFilter(Filter):
         )
         return header.pack(head, self._payload)
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
         key = key_bytes(key)
         if not self._num_keys:
@@ -116,7 +121,7 @@ class SurfFilter(Filter):
             node = trie.child(edge)
         return trie.is_key(node)
 
-    def may_contain_range(self, low: Buffer | None, high: Buffer | None) -> bool:
+    def may_contain_range(self, low: Key | None, high: Key | None) -> bool:
         """False: no key was added from ``low`` on and below ``high``. True: one may have been.
 
         None is no bound.
