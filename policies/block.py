@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 from xxhash import xxh3_64, xxh3_64_intdigest
 
+from filters.columns import one_by_one
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.fields import Fields
 from filters.hashing import MASK64, key_bytes
@@ -36,6 +37,8 @@ from policies.parameters import parameter_names
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from filters.hashing import Key
 
 MAGIC = b"LSMF"
 VERSION = 1
@@ -78,16 +81,16 @@ class EmptyReader:
     __slots__ = ()
     num_keys = 0
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False for any key, and TypeError for what is none."""
         key_bytes(key)
         return False
 
-    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
+    def might_contain_many(self, keys: Iterable[Key]) -> list[bool]:
         """False for each key."""
-        return [self.might_contain(key) for key in keys]
+        return [self.might_contain(key) for key in one_by_one(keys)]
 
-    def may_contain_range(self, low: Buffer | None, high: Buffer | None) -> bool:
+    def may_contain_range(self, low: Key | None, high: Key | None) -> bool:
         """False for any range, and TypeError for bounds that are none."""
         for bound in (low, high):
             if bound is not None:

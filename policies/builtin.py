@@ -10,6 +10,7 @@ import attrs
 
 import filters
 from filters import advice, header
+from filters.columns import one_by_one
 from filters.families import every
 from filters.family import Family
 from filters.hashing import checked64, key_bytes
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from filters import Digests
+    from filters.hashing import Key
     from filters.kernels.python.base import Filter
 
 
@@ -340,14 +342,14 @@ class MaybeReader:
 
     __slots__ = ()
 
-    def might_contain(self, key: Buffer) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """True."""
         key_bytes(key)
         return True
 
-    def might_contain_many(self, keys: Iterable[Buffer]) -> list[bool]:
+    def might_contain_many(self, keys: Iterable[Key]) -> list[bool]:
         """True for each."""
-        return [self.might_contain(key) for key in keys]
+        return [self.might_contain(key) for key in one_by_one(keys)]
 
 
 BUILTIN: tuple[type[FilterPolicy], ...] = (

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Protocol, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 import attrs
 
+from filters.columns import one_by_one
+from filters.hashing import key_bytes
 from policies.parameters import parameter_fields
+
+if TYPE_CHECKING:
+    from filters.hashing import Key
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
@@ -156,7 +161,10 @@ class FilterPolicy(ABC):
 
 
 class OneByOneReader:
-    """A filter that is asked through its policy's ``key_may_match``, one key at a time."""
+    """A filter that is asked through its policy's ``key_may_match``, one key at a time.
+
+    The policy gets bytes, in whichever form keys come.
+    """
 
     __slots__ = ("_filter", "_policy")
 
@@ -164,17 +172,17 @@ class OneByOneReader:
         self._policy = policy
         self._filter = filter
 
-    def might_contain(self, key: bytes) -> bool:
+    def might_contain(self, key: Key) -> bool:
         """False: the key was not among those the filter was built of."""
-        return self._policy.key_may_match(key, self._filter)
+        return self._policy.key_may_match(key_bytes(key), self._filter)
 
-    def might_contain_many(self, keys: Sequence[bytes]) -> list[bool]:
+    def might_contain_many(self, keys: Iterable[Key]) -> list[bool]:
         """The answers for many keys, in order."""
-        return [self._policy.key_may_match(key, self._filter) for key in keys]
+        return [self.might_contain(key) for key in one_by_one(keys)]
 
 
 class CollectingBuilder:
-    """Collects keys and creates the filter of all of them at the end."""
+    """Collects keys, as bytes, and creates the filter of all of them at the end."""
 
     __slots__ = ("_keys", "_policy")
 
@@ -182,11 +190,11 @@ class CollectingBuilder:
         self._policy = policy
         self._keys: list[bytes] | None = []
 
-    def add(self, key: bytes) -> None:
+    def add(self, key: Key) -> None:
         """Take the next key."""
         if self._keys is None:
             raise finished()
-        self._keys.append(key)
+        self._keys.append(key_bytes(key))
 
     def finish(self) -> bytes | None:
         """The filter of all keys, or None where the policy declines; once only."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filters import digest
+from filters.hashing import key_bytes
+
+if TYPE_CHECKING:
+    from filters.hashing import Key
 
 _NAME = b"lsm.probe.v1"
 _XXH3_64 = 0  # of its digests a lookup makes one for all filters of a seed
@@ -33,7 +37,7 @@ _pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 )
 
 
-def ways_in(reader: Any) -> list[tuple[str, Callable[[bytes], int]]]:
+def ways_in(reader: Any) -> list[tuple[str, Callable[[Key], int]]]:
     """How compiled code may ask this reader for a key, by name; none where it has no such door.
 
     ValueError for a capsule that is not what ``__lsm_probe__`` promises.
@@ -51,15 +55,16 @@ def ways_in(reader: Any) -> list[tuple[str, Callable[[bytes], int]]]:
 
     door.capsule = capsule  # it keeps alive what the functions below use
 
-    def probe(key: bytes) -> int:
+    def probe(key: Key) -> int:
+        key = key_bytes(key)
         answer: int = door.probe(door.self, key, len(key))
         return answer
 
-    def probe_digest(key: bytes) -> int:
+    def probe_digest(key: Key) -> int:
         answer: int = door.probe_digest(door.self, digest(key, door.digest_seed))
         return answer
 
-    ways: list[tuple[str, Callable[[bytes], int]]] = [("probe", probe)]
+    ways: list[tuple[str, Callable[[Key], int]]] = [("probe", probe)]
     if door.digest_kind == _XXH3_64:
         ways.append(("probe_digest", probe_digest))
     return ways

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from filters.columns import one_by_one
+from filters.hashing import key_bytes
 from filters.header import immutable_view
 from policies.block import Identity, open_payload
 from policies.builtin import FamilyBuilder, FamilyPolicy, is_built_in
@@ -17,6 +19,7 @@ from policies.errors import cause
 
 if TYPE_CHECKING:
     from filters import Digests
+    from filters.hashing import Key
 
 
 @attrs.frozen
@@ -87,24 +90,26 @@ class VerifiedBuilder:
         if is_built_in(policy) and isinstance(self._builder, FamilyBuilder):
             self._digests = self._builder.digests
 
-    def add(self, key: bytes) -> None:
-        """Take the next key."""
+    def add(self, key: Key) -> None:
+        """Take the next key; the builder of a policy that is not built in gets its bytes."""
         if self._finished:
             raise ValueError("this builder has finished: take a new one for the next filter")
         if self._builder is None:
             return
         try:
-            self._builder.add(key)
+            if self._digests is None:
+                data = key_bytes(key)
+                self._builder.add(data)
+                self._keys.append(data)
+            else:
+                self._digests.add(key)
         except BaseException as error:
             self._raised("in add()", error)
-        else:
-            if self._digests is None:
-                self._keys.append(key)
 
-    def add_many(self, keys: Sequence[bytes]) -> None:
+    def add_many(self, keys: Iterable[Key]) -> None:
         """Take the next keys; for a built-in policy without a line of Python for each."""
         if self._digests is None or self._finished:
-            for key in keys:
+            for key in one_by_one(keys):
                 self.add(key)
             return
         try:

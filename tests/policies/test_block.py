@@ -193,8 +193,9 @@ class TestReading:
         assert reader.might_contain(b"a") is False
         assert reader.might_contain_many([b"a", b"b"]) == [False, False]
         assert getattr(reader, "num_keys", None) == 0
-        with pytest.raises(TypeError, match="encode it first"):
-            reader.might_contain("a")  # type: ignore[arg-type]
+        assert reader.might_contain_many(["a", b"b"]) == [False, False]  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="a key is bytes-like or str"):
+            reader.might_contain(7)  # type: ignore[arg-type]
 
     def test_an_empty_set_with_bytes_is_read_by_its_policy(self, taught: type[Taught]) -> None:
         open_block(encode_block(taught(), b"nothing in here", num_keys=0))

@@ -471,6 +471,6 @@ def test_a_policy_derived_from_a_built_in_one_is_probed_with_its_keys() -> None:
 
 @pytest.mark.parametrize("policy", [BlockedPolicy(), policies.create("leveldb")])
 def test_a_key_of_the_wrong_type_costs_the_filter(policy: FilterPolicy) -> None:
-    result = build(policy, [b"a", "b", b"c"])  # type: ignore[list-item]
+    result = build(policy, [b"a", 7, b"c"])  # type: ignore[list-item]
     assert result.state == "failed"
     assert "raised in add(): TypeError" in result.reason
