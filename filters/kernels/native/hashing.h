@@ -6,7 +6,8 @@
  * secret. Constants are named as in the specification, doc/xxhash_spec.md of xxHash. Cassandra's
  * MurmurHash3 is the one hash of 128 bits.
  *
- * What hashes short keys is inlined into its callers, what hashes long ones is kept apart.
+ * What hashes short keys is inlined into its callers, what hashes long ones is kept apart: long is
+ * above 128 bytes, and above 16 for the preview.
  */
 #ifndef LSM_HASHING_H
 #define LSM_HASHING_H
@@ -14,7 +15,7 @@
 #include "lsm_probe.h"
 #include "wide.h"
 
-/* Keys up to this long are hashed without a call. */
+/* Keys up to this long are hashed with little more than a multiplication. */
 #define LSM_SHORT_KEY 16
 
 /* The seed under which LevelDB and RocksDB hash keys for their Bloom filters. */
@@ -109,9 +110,19 @@ LSM_INLINE uint64_t lsm_xx_mix16(const uint8_t *chunk, const uint8_t *secret, ui
 /* 17 to 128 bytes: chunks pair up from both ends towards the middle, where they may overlap. */
 LSM_INLINE uint64_t lsm_xx_upto128(const uint8_t *key, size_t size, uint64_t seed, int preview) {
     uint64_t total = size * LSM_PRIME64_1;
-    for (size_t at = 0; 2 * at < size; at += 16) {
-        total += lsm_xx_mix16(key + at, lsm_xx_secret + 2 * at, seed);
-        total += lsm_xx_mix16(key + size - 16 - at, lsm_xx_secret + 2 * at + 16, seed);
+    total += lsm_xx_mix16(key, lsm_xx_secret, seed);
+    total += lsm_xx_mix16(key + size - 16, lsm_xx_secret + 16, seed);
+    if (size > 32) {
+        total += lsm_xx_mix16(key + 16, lsm_xx_secret + 32, seed);
+        total += lsm_xx_mix16(key + size - 32, lsm_xx_secret + 48, seed);
+        if (size > 64) {
+            total += lsm_xx_mix16(key + 32, lsm_xx_secret + 64, seed);
+            total += lsm_xx_mix16(key + size - 48, lsm_xx_secret + 80, seed);
+            if (size > 96) {
+                total += lsm_xx_mix16(key + 48, lsm_xx_secret + 96, seed);
+                total += lsm_xx_mix16(key + size - 64, lsm_xx_secret + 112, seed);
+            }
+        }
     }
     return lsm_xx_avalanche(total, preview);
 }
@@ -225,10 +236,7 @@ LSM_APART uint64_t lsm_xxh3_long(const uint8_t *key, size_t size, uint64_t seed)
     return lsm_xx_long(key, size, secret, LSM_FINAL);
 }
 
-LSM_APART uint64_t lsm_xxh3_above16(const uint8_t *key, size_t size, uint64_t seed) {
-    if (size <= 128) {
-        return lsm_xx_upto128(key, size, seed, LSM_FINAL);
-    }
+LSM_APART uint64_t lsm_xxh3_above128(const uint8_t *key, size_t size, uint64_t seed) {
     if (size <= 240) {
         return lsm_xx_upto240(key, size, seed, LSM_FINAL);
     }
@@ -238,7 +246,8 @@ LSM_APART uint64_t lsm_xxh3_above16(const uint8_t *key, size_t size, uint64_t se
 /* XXH3-64 of a key under a seed. */
 LSM_INLINE uint64_t lsm_xxh3_64(const uint8_t *key, size_t size, uint64_t seed) {
     if (size > LSM_SHORT_KEY) {
-        return lsm_xxh3_above16(key, size, seed);
+        return size <= 128 ? lsm_xx_upto128(key, size, seed, LSM_FINAL)
+                           : lsm_xxh3_above128(key, size, seed);
     }
     if (size > 8) {
         return lsm_xxh3_9to16(key, size, seed);

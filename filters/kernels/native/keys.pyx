@@ -23,7 +23,7 @@ from filters.hashing import checked_digest, key_bytes
 from filters.packed_keys import PackedKeys, bad_offsets
 from filters.kernels.native.hashing cimport lsm_digest, lsm_digest_of, words_of
 from filters.kernels.native.text cimport LSM_TEXT_ROOM, lsm_encode_texts, lsm_text_bytes
-from filters.kernels.native.wide cimport lsm_prefetch
+from filters.kernels.native.wide cimport lsm_load32, lsm_prefetch
 
 
 cdef extern from *:
@@ -39,14 +39,16 @@ cdef extern from *:
     Py_ssize_t PySequence_Fast_GET_SIZE(object sequence)
 
 
-# How many keys ahead an object is prefetched: a group, so that it arrives while the group before it
-# is probed.
-cdef Py_ssize_t AHEAD = 128
-cdef Py_ssize_t LINE_BYTES = 64
+cdef enum:
+    # How many keys ahead an object is prefetched: a group, so that it arrives while the group before
+    # it is probed.
+    AHEAD = 128
+    LINE_BYTES = 64
 
-# How far ahead in a buffer keys are prefetched. The processor does that by itself, but not while it is
-# busy with the random lines of a large filter, nor across pages: there this saves 1.5 ns a key.
-cdef Py_ssize_t BYTES_AHEAD = 4096
+    # How far ahead in a buffer keys are prefetched. The processor does that by itself, but not while
+    # it is busy with the random lines of a large filter, nor across pages: there this saves 1.5 ns a
+    # key.
+    BYTES_AHEAD = 4096
 
 
 # Arrow's views are so long, and have so short values in themselves.
@@ -115,21 +117,22 @@ cdef inline uint64_t offset_at(const Piece *piece, uint64_t row) noexcept nogil:
 
 cdef inline const uint8_t *viewed(const Piece *piece, uint64_t row, size_t *size) noexcept nogil:
     """Where the value of a view lies, and how long it is; NULL where it cannot lie there."""
-    cdef int32_t fields[4]    # length, then either the value or its beginning, buffer and place
     cdef const uint8_t *view = piece.data + row * VIEW_BYTES
+    # Length, then either the value or its beginning, buffer and place. Each is read once, since the
+    # buffer may be changing; together they would be written down first.
+    cdef uint32_t length = lsm_load32(view), buffer, place
     cdef const Py_buffer *other
-    memcpy(fields, view, VIEW_BYTES)
-    if fields[0] < 0:
-        return NULL
-    size[0] = <size_t>fields[0]
-    if fields[0] <= INLINE:
+    size[0] = length
+    if length <= INLINE:
         return view + 4
-    if fields[2] < 0 or fields[2] >= piece.num_others or fields[3] < 0:
+    buffer, place = lsm_load32(view + 8), lsm_load32(view + 12)
+    # Arrow's numbers are signed: one with the top bit set is negative, and no place.
+    if buffer >= <uint64_t>piece.num_others or (length | place) >> 31:
         return NULL
-    other = piece.others + fields[2]
-    if <int64_t>fields[3] + fields[0] > <int64_t>other.len:
+    other = piece.others + buffer
+    if <uint64_t>place + length > <uint64_t>other.len:
         return NULL
-    return <const uint8_t *>other.buf + fields[3]
+    return <const uint8_t *>other.buf + place
 
 
 cdef inline const uint8_t *key_in(const Piece *piece, Py_ssize_t index, size_t *size) noexcept nogil:
@@ -196,10 +199,13 @@ cdef Py_ssize_t digest_packed(
 
 
 cdef Py_ssize_t digest_piece(
-    const Piece *piece, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
+    const Piece *whole, Py_ssize_t first, Py_ssize_t count, lsm_digest kind, uint64_t seed,
     uint64_t *digests,
 ) noexcept nogil:
     """Digests of keys in one piece; how many there were before one that is wrong."""
+    # A copy, for the compiler cannot know that the digests do not overwrite the piece itself.
+    cdef Piece copied = whole[0]
+    cdef const Piece *piece = &copied
     cdef Py_ssize_t i, words = words_of(kind)
     cdef uint64_t start, stop
     cdef size_t size = 0
