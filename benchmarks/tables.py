@@ -2,7 +2,7 @@
 
 Each stands between two comments, ``<!-- families: name -->`` and ``<!-- end -->``; all else on the
 pages is written by hand. Messages that list all policies are brought up to date where they stand.
-What was measured of levels stands behind ``<!-- measured: name -->``, from the published record,
+What was measured stands behind ``<!-- measured: name -->``, from the published records,
 and the table of metrics behind ``<!-- metrics: all -->``, from their catalogue.
 """
 
@@ -20,6 +20,9 @@ from typing import Any
 import attrs
 
 from benchmarks import choosing, placing
+from benchmarks.engine import shown as engine_shown
+from benchmarks.engine.targets import MANY
+from benchmarks.kernels import shown as kernels_shown
 from benchmarks.levels import cold, little_memory, live_table, ranges
 from benchmarks.levels import table as levels_table
 from benchmarks.record import Record
@@ -35,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/lsm.toml"
 RECORD = ROOT / "docs" / "results"
 LITTLE_MEMORY, RANGES = RECORD / "little-memory.json", RECORD / "ranges.json"
-COLD_OPEN = RECORD / "cold-open.json"
+COLD_OPEN, ENGINE = RECORD / "cold-open.json", RECORD / "engine.json"
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
 KINDS = (
@@ -141,13 +144,17 @@ def measured(lines: Callable[[Sequence[Row]], Iterator[str]], rows: Sequence[Row
     return f"\n\n{found}\n\n"
 
 
-def _published(lines: Callable[[Sequence[Row]], Iterator[str]], record: Path) -> str:
-    return measured(lines, _levels(record))
+def published(
+    lines: Callable[[Sequence[Row]], Iterator[str]], part: str, record: Path = RECORD
+) -> str:
+    """What a published record says of a part; of levels it may be older than these rows."""
+    rows = _rows(record, part)
+    return measured(lines, rows) if part == "levels" else "\n\n" + "\n".join(lines(rows)) + "\n\n"
 
 
 @cache
-def _levels(record: Path) -> Sequence[Row]:
-    return tuple(Record.read(record).of("levels"))
+def _rows(record: Path, part: str) -> Sequence[Row]:
+    return tuple(Record.read(record).of(part))
 
 
 def all_metrics() -> str:
@@ -212,10 +219,14 @@ def _marked(page: str, name: str, text: Callable[[], str]) -> Place:
     return Place(page, f"<!-- families: {name} -->", "<!-- end -->", text)
 
 
-def _of_levels(
-    page: str, name: str, lines: Callable[[Sequence[Row]], Iterator[str]], record: Path = RECORD
+def _measured(
+    page: str,
+    name: str,
+    lines: Callable[[Sequence[Row]], Iterator[str]],
+    record: Path = RECORD,
+    part: str = "levels",
 ) -> Place:
-    text = partial(_published, lines, record)
+    text = partial(published, lines, part, record)
     return Place(page, f"<!-- measured: {name} -->", "<!-- end -->", text)
 
 
@@ -230,12 +241,23 @@ PLACES = (
     _marked("docs/family-formats.md", "numbers", numbers),
     _marked("docs/placement.md", "placed", placed),
     Place("docs/metrics.md", "<!-- metrics: all -->", "<!-- end -->", all_metrics),
-    _of_levels("docs/placement.md", "live stores", live_table.documented),
-    _of_levels("docs/benchmarks.md", "levels", levels_table.documented),
-    _of_levels("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
-    _of_levels("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
-    _of_levels("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
-    _of_levels("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
+    _measured("docs/placement.md", "live stores", live_table.documented),
+    _measured("docs/benchmarks.md", "levels", levels_table.documented),
+    _measured("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
+    _measured("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
+    _measured("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
+    _measured("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
+    _measured("docs/kernels.md", "kernels", kernels_shown.documented, part="kernels"),
+    _measured(
+        "docs/engine-speed.md",
+        "engine",
+        partial(engine_shown.markdown, keys=MANY),
+        ENGINE,
+        part="engine",
+    ),
+    _measured(
+        "docs/engine-speed.md", "each peer", engine_shown.markdown_beside, ENGINE, part="engine"
+    ),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)

@@ -20,6 +20,7 @@ from policies.builtin import BUILTIN
 from tests.filters.test_xor import NEVER_FROM, SMALLER_FROM, SMALLER_TO
 
 ROOT = Path(__file__).parents[1]
+USERS_PAGES = [page for page in (ROOT / "docs").glob("*.md") if page.name != "house.md"]
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -89,6 +90,15 @@ def test_a_page_without_a_place_for_its_table_is_told() -> None:
     for text in ("", "<!-- families: x -->", "<!-- end --><!-- families: x -->"):
         with pytest.raises(ValueError, match=r"docs/x\.md: there is no '<!-- families: x -->'"):
             place.written(text)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page.name}" for page in USERS_PAGES)])
+def test_no_table_for_users_has_the_bounds_of_who_works_on_it(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    heads = re.findall(r"^(\|.*\|)\n\|[-:| ]+\|$", text, re.MULTILINE)
+    cells = [cell.strip() for head in heads for cell in head.strip("|").split("|")]
+    assert not {"target", "must", "aim", "met", "verdict"} & set(cells)
+    assert not re.search(r"\| (met|missed) \|$|\*\*missed\*\*", text, re.MULTILINE)
 
 
 def test_the_tables_name_every_policy_and_every_structure() -> None:

@@ -1,6 +1,7 @@
-"""How the rows are shown: to a terminal, and as the table in ``docs/engine-speed.md``.
+"""How the rows are shown: to a terminal, and as the tables in ``docs/engine-speed.md``.
 
-A terminal gets a table for each group, and the same numbers as multiples of plyvel's.
+A terminal gets a table for each group, the same numbers as multiples of plyvel's, and the targets.
+The page is for users: it has the numbers and the ratios, and no targets.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from benchmarks.engine.case import HELD
 from benchmarks.engine.cases import COMPACTED, FILLED, GROUPS, RANGES
 from benchmarks.engine.cases_of_writing import SUSTAINED, WRITING
 from benchmarks.engine.engines import ALL, ONE_OF_OURS, PLYVEL
-from benchmarks.engine.ours import PLUG_IN
-from benchmarks.rows import MET, MISSED, Row, number
+from benchmarks.engine.ours import OURS, PLUG_IN
+from benchmarks.rows import Row, number
 
 _WHAT = {group.title: group.what for group in GROUPS}
+_SHORT = {group.title: group.short for group in GROUPS}
+PEERS = ALL[len(OURS) :]
 GROWING = (COMPACTED.title, FILLED.title, RANGES.title)
 FEWEST_SIZES = 3
 # What a summary has: the rows of these groups with these beginnings.
@@ -159,27 +162,39 @@ def markdown(rows: Sequence[Row], keys: int) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def markdown_of_targets(rows: Sequence[Row]) -> Iterator[str]:
-    """The targets as a table: a line for each question, with each peer's ratio, must and aim."""
-    yield "| what | keys | ours | beside: ratio, must, aim | |"
-    yield "|------|-----:|-----:|------|---|"
+def markdown_beside(rows: Sequence[Row]) -> Iterator[str]:
+    """What ours is held to as a table for users: our number, and how many times each peer's."""
+    yield f"| what | keys | ours | {' | '.join(f'x {peer}' for peer in PEERS)} |"
+    yield f"|------|-----:|-----:|{'-----:|' * len(PEERS)}"
     for (name, keys), members in groupby(held(rows), key=_question):
-        some = list(members)
-        first = some[0]
-        met = sum(row.verdict == MET for row in some)
-        yield (
-            f"| {name} | {keys:,} | {number(first.value)} {first.unit} | "
-            f"{'; '.join(map(_beside, some))} | {met} of {len(some)} |"
-        )
+        ours = next(members)
+        beside = _measured_with(ours, rows)
+        ratios = (_times(ours.value, beside.get(peer)) for peer in PEERS)
+        mine = f"{number(ours.value)} {ours.unit}"
+        yield f"| {name} | {keys:,} | {mine} | {' | '.join(ratios)} |"
 
 
-def _beside(row: Row) -> str:
-    verdict = " **missed**" if row.verdict == MISSED else ""
-    if "beside" not in row.at:
-        return f"{row.target}{verdict}"
-    ratio = f" {number(row.ratio)}" if row.ratio is not None else ""
-    aim = f", {number(row.aim)}" if row.aim is not None else ""
-    return f"{row.at['beside']}{ratio} ({row.target}{aim}){verdict}"
+def _measured_with(held: Row, rows: Sequence[Row]) -> dict[str, float | None]:
+    """By engine, what was measured together with the number that is held to a target.
+
+    Groups have rows of one name, and the rows of targets no group: the number itself tells them.
+    """
+    alike = [
+        row
+        for row in rows
+        if row.group != HELD.title and row.at["n"] == held.at["n"] and _is_named(held, row)
+    ]
+    groups = {row.group for row in alike if (row.subject, row.value) == (held.subject, held.value)}
+    return {row.subject: row.value for row in alike if row.group in groups}
+
+
+def _is_named(held: Row, row: Row) -> bool:
+    short = _SHORT.get(row.group)
+    return held.name == (f"{row.name}, {short}" if short else row.name)
+
+
+def _times(ours: float | None, theirs: float | None) -> str:
+    return number(ours / theirs) if ours is not None and theirs else ""
 
 
 def _cell(row: Row | None) -> str:

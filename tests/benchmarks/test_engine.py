@@ -976,11 +976,19 @@ def test_targets_are_told_with_both_times_the_ratio_and_the_verdict(judged: list
             "met,", "and", "the", "aim"] in told  # fmt: skip
     assert ["24", "rocksdict", "50", "0.48", "<=", "0.4", "0.25", "MISSED"] in told
     assert ["24", "lmdb", "<=", "0.15", "0.08", "not", "measured"] in told
-    *_, line = shown.markdown_of_targets(judged)
-    assert line == (
-        "| a row | 1,000,000 | 24 us | plyvel 0.114 (<= 0.2, 0.12); "
-        "rocksdict 0.48 (<= 0.4, 0.25) **missed**; lmdb (<= 0.15, 0.08) | 1 of 3 |"
-    )
+
+
+def test_the_page_tells_users_the_ratio_to_each_peer_and_no_target(judged: list[Row]) -> None:
+    """Of two groups with rows of one name, that which was held to targets."""
+    beside = {BLOCKED: 24.0, PLYVEL: 210.0, ROCKSDICT: 50.0}
+    rows = [
+        attrs.evolve(judged[0], group=group, subject=name, value=times * value, at={"n": MANY})
+        for group, times in (("One", 2.0), ("Two", 1.0))
+        for name, value in beside.items()
+    ]
+    head, _, line = shown.markdown_beside([*rows, *judged])
+    assert head == "| what | keys | ours | x plyvel | x rocksdict | x lmdb |"
+    assert line == "| a row | 1,000,000 | 24 us | 0.114 | 0.48 |  |"
 
 
 def test_growth_is_told_beside_the_smallest_of_three_sizes() -> None:
@@ -1006,11 +1014,12 @@ def test_the_page_has_the_rows_of_the_record() -> None:
     record = Record.read(ROOT / "docs/results/engine.json")
     page = (ROOT / "docs/engine-speed.md").read_text()
     stated = [line for line in page.splitlines() if line.startswith("|")]
-    rows, targets = (
+    rows, beside = (
         list(shown.markdown(record.of("engine"), MANY)),
-        list(shown.markdown_of_targets(record.of("engine"))),
+        list(shown.markdown_beside(record.of("engine"))),
     )
-    assert stated == [*rows, *targets]
+    assert stated == [*rows, *beside]
+    assert len(beside) > 40
     assert len(rows) == 2 + len(all_cases(DEFAULT.scale(MANY)))
     assert record.head["date"][:10] in page
     assert f"the engine's kernel: {record.head['kernel']['engine']}" in page
