@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import policies
 from benchmarks import tables
 from filters import header, sizing
 from filters.families import FAMILIES
 from filters.family import Family
+from lsm.cli.program import program as command
 from policies.builtin import BUILTIN
 from tests.filters.test_xor import NEVER_FROM, SMALLER_FROM, SMALLER_TO
 
@@ -57,10 +60,28 @@ def test_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(compile(program, page, "exec"), {})
 
 
-def test_the_first_program_has_about_ten_lines() -> None:
-    program = blocks("README.md", "python")[0]
-    statements = [line for line in program.splitlines() if line and not line.startswith("#")]
-    assert len(statements) <= 13
+def test_the_first_programs_have_about_ten_lines() -> None:
+    for program in blocks("README.md", "python")[:2]:
+        statements = [line for line in program.splitlines() if line and not line.startswith("#")]
+        assert len(statements) <= 13
+
+
+def test_the_commands_of_the_first_minute_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the database that the program before them makes, with the configuration behind them."""
+    monkeypatch.chdir(tmp_path)
+    program = blocks("README.md", "python")[1]
+    assert "100_000" in program
+    exec(compile(program.replace("100_000", "1000"), "README.md", "exec"), {})
+    Path("lsm.toml").write_text(blocks("README.md", "toml")[0])
+    [table] = Path("shop.db").glob("*.ldb")
+    [commands] = re.findall(r"```\n(lsm .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    for line in commands.splitlines():
+        words = shlex.split(line, comments=True)
+        words = [str(table) if word == "000042.sst" else word for word in words]
+        result = CliRunner().invoke(command, words[1:])
+        assert (result.exit_code, bool(result.output)) == (0, True), (line, result.output)
 
 
 def test_the_configuration_loads(tmp_path: Path) -> None:
