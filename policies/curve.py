@@ -290,12 +290,14 @@ def _is_convex(first: Option, middle: Option, last: Option, read_ns: float) -> b
 
 
 def _between(model: CostModel, num_keys: int, upper: Option, lower: Option) -> Between:
-    """What the rates between two options of a family cost."""
+    """What the rates between two options of a family cost, if its one parameter is the rate."""
     if upper.policy != lower.policy or len(lower.params) != 1:
         return Between.NOTHING
     asked = math.sqrt(upper.fpr * lower.fpr)
     found = model.option(num_keys, asked)
     if found is None or found.fpr < _NEAR * asked:
+        return Between.NOTHING
+    if dict(found.params) != dict.fromkeys(lower.params, asked):
         return Between.NOTHING
     bits = lower.bits_per_key - upper.bits_per_key
     share = (upper.fpr - found.fpr) / (upper.fpr - lower.fpr)

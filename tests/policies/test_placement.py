@@ -260,6 +260,29 @@ def test_a_plug_in_with_a_model_is_chosen_among_the_others(plug_in: type[Modelle
 
 
 @attrs.frozen
+class Sized:
+    """A Bloom filter's cost by a parameter that is a size, in steps of a quarter of a bit."""
+
+    policy: str = Modelled.name
+
+    def option(self, num_keys: int, fpr: float) -> Option | None:
+        bits = math.ceil(4 * 1.44 * math.log2(1 / fpr)) / 4
+        return Option(self.policy, {"bits_per_key": bits}, bits, 2 ** (-bits / 1.44), 10.0)
+
+
+def test_a_plug_in_is_made_with_parameters_that_its_model_has_named(
+    plug_in: type[Modelled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two rates there are more, of a family that takes them; its size is none."""
+    monkeypatch.setattr(plug_in, "made", Sized())
+    for bits in (2.3, 5.1, 10, 13.7):
+        for run in advise(COUNTS, budget=f"{bits} bits/key", families=[plug_in.name]).runs:
+            if run.option.policy == plug_in.name:
+                assert run.option.params == {"bits_per_key": run.option.bits_per_key}
+                assert run.option.fpr == 2 ** (-run.option.bits_per_key / 1.44)
+
+
+@attrs.frozen
 class Lying:
     found: Any
 
