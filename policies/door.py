@@ -1,4 +1,4 @@
-"""A reader's C door, asked from Python: what a compiled lookup would be told."""
+"""A reader's C API, its door, asked from Python: what a compiled lookup would be told."""
 
 from __future__ import annotations
 

@@ -15,14 +15,16 @@ import attrs
 import pytest
 
 import policies
+from benchmarks.levels import by_budget, prediction
 from filters.errors import FilterError
-from policies import BuildContext, FilterPolicy, containment, plugins
+from policies import BuildContext, FilterPolicy, LevelPolicies, containment, plugins
 from policies import block as block_format
 from policies.builtin import BUILTIN
 from policies.parameters import RESERVED
 from policies.registry import Registry
 from tests.filters.test_family_formats import table_rows
 from tests.policies.conftest import POLICY_SOURCE, Site
+from tests.worked_examples import sections
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "plugins.md"
@@ -123,8 +125,32 @@ def test_views_are_handed_to_those_who_take_them(page: dict[str, Any]) -> None:
     assert view.readonly
 
 
+def test_a_cost_model_is_what_a_budget_predicts_a_plug_in_by(
+    page: dict[str, Any], tmp_path: Path
+) -> None:
+    for at, run in enumerate(page["advised"].runs):
+        assert run.option.policy == "acme.budgeted-bitmap", at
+        made = policies.create(run.option.policy, **run.option.params)
+        keys = [b"key%08d" % number for number in range(run.keys)]
+        reader = made.open(made.create_filter(keys))
+        assert reader.expected_fpr == pytest.approx(run.option.fpr, rel=0.02)
+        block = policies.encode_block(made, made.create_filter(keys), num_keys=len(keys))
+        assert 8 * len(block) / len(keys) == pytest.approx(run.option.bits_per_key, rel=0.01)
+    file = tmp_path / "lsm.toml"
+    file.write_text(next(body for body in blocks("toml") if "budget =" in body))
+    rule = policies.load(file).rule
+    assert rule is not None
+    counts = dict(page["levels"])
+    foreseen = by_budget.expected(rule, counts, 1 << 30, is_refiltered=True)
+    assert all(0 < each.fpr < 1 for each in foreseen.values())
+    named = LevelPolicies.uniform(policies.create("acme.bitmap"), 7)
+    assert prediction.rate_of(named, 1, 1000) is None
+
+
 def test_the_tables_and_lists_of_the_page() -> None:
-    rows = {row[0] for row in table_rows(TEXT)}
+    told = ("What a reader may tell",)
+    text = "".join(part for title, part in sections(PAGE).items() if title not in told)
+    rows = {row[0] for row in table_rows(text)}
     raised = {row for row in rows if "Error" in row or "Exit" in row} | {"all else"}
     assert {row.strip("`") for row in rows - raised} == {
         field.name for field in attrs.fields(BuildContext)
@@ -152,7 +178,7 @@ def test_the_configuration_of_the_page_loads(
 ) -> None:
     install_example(site)
     file = tmp_path / "lsm.toml"
-    file.write_text(next(body for body in blocks("toml") if "[filters" in body))
+    file.write_text(next(body for body in blocks("toml") if "[filters.level" in body))
     levels = policies.load(file)
     assert [policy.name for policy in levels] == [*["blocked"] * 3, *["acme.quotient"] * 4]
     assert levels[3].params() == {"slot_bits": 16}
