@@ -188,7 +188,7 @@ class DB(_Keyspace[lsm.DB]):
 
     @property
     def inner(self) -> lsm.DB:
-        """The database; its calls may make who calls wait."""
+        """The database; its calls may block the caller."""
         return self._reader
 
     @property
