@@ -2,7 +2,7 @@
 
 Each stands between two comments, ``<!-- families: name -->`` and ``<!-- end -->``; all else on the
 pages is written by hand. Messages that list all policies are brought up to date where they stand.
-What was measured stands behind ``<!-- measured: name -->``, from the published records,
+What was measured of levels stands behind ``<!-- measured: name -->``, from the published record,
 and the table of metrics behind ``<!-- metrics: all -->``, from their catalogue.
 """
 
@@ -38,9 +38,10 @@ ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/lsm.toml"
 RECORD = ROOT / "docs" / "results"
 LITTLE_MEMORY, RANGES = RECORD / "little-memory.json", RECORD / "ranges.json"
-COLD_OPEN, ENGINE = RECORD / "cold-open.json", RECORD / "engine.json"
+COLD_OPEN = RECORD / "cold-open.json"
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
+ENGINE = RECORD / "engine.json"
 KINDS = (
     digest_kinds.XXH3,
     digest_kinds.XXPH3,
@@ -144,16 +145,19 @@ def measured(lines: Callable[[Sequence[Row]], Iterator[str]], rows: Sequence[Row
     return f"\n\n{found}\n\n"
 
 
-def published(
+def _published(lines: Callable[[Sequence[Row]], Iterator[str]], record: Path) -> str:
+    return measured(lines, _rows("levels", record))
+
+
+def _as_measured(
     lines: Callable[[Sequence[Row]], Iterator[str]], part: str, record: Path = RECORD
 ) -> str:
-    """What a published record says of a part; of levels it may be older than these rows."""
-    rows = _rows(record, part)
-    return measured(lines, rows) if part == "levels" else "\n\n" + "\n".join(lines(rows)) + "\n\n"
+    """What a record says of a part, on lines of its own."""
+    return "\n".join(("", "", *lines(_rows(part, record)), "", ""))
 
 
 @cache
-def _rows(record: Path, part: str) -> Sequence[Row]:
+def _rows(part: str, record: Path) -> Sequence[Row]:
     return tuple(Record.read(record).of(part))
 
 
@@ -219,14 +223,13 @@ def _marked(page: str, name: str, text: Callable[[], str]) -> Place:
     return Place(page, f"<!-- families: {name} -->", "<!-- end -->", text)
 
 
-def _measured(
-    page: str,
-    name: str,
-    lines: Callable[[Sequence[Row]], Iterator[str]],
-    record: Path = RECORD,
-    part: str = "levels",
+def _of_levels(
+    page: str, name: str, lines: Callable[[Sequence[Row]], Iterator[str]], record: Path = RECORD
 ) -> Place:
-    text = partial(published, lines, part, record)
+    return _measured(page, name, partial(_published, lines, record))
+
+
+def _measured(page: str, name: str, text: Callable[[], str]) -> Place:
     return Place(page, f"<!-- measured: {name} -->", "<!-- end -->", text)
 
 
@@ -241,23 +244,25 @@ PLACES = (
     _marked("docs/family-formats.md", "numbers", numbers),
     _marked("docs/placement.md", "placed", placed),
     Place("docs/metrics.md", "<!-- metrics: all -->", "<!-- end -->", all_metrics),
-    _measured("docs/placement.md", "live stores", live_table.documented),
-    _measured("docs/benchmarks.md", "levels", levels_table.documented),
-    _measured("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
-    _measured("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
-    _measured("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
-    _measured("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
-    _measured("docs/kernels.md", "kernels", kernels_shown.documented, part="kernels"),
+    _measured(
+        "docs/kernels.md", "kernels", partial(_as_measured, kernels_shown.documented, "kernels")
+    ),
     _measured(
         "docs/engine-speed.md",
         "engine",
-        partial(engine_shown.markdown, keys=MANY),
-        ENGINE,
-        part="engine",
+        partial(_as_measured, partial(engine_shown.markdown, keys=MANY), "engine", ENGINE),
     ),
     _measured(
-        "docs/engine-speed.md", "each peer", engine_shown.markdown_beside, ENGINE, part="engine"
+        "docs/engine-speed.md",
+        "each peer",
+        partial(_as_measured, engine_shown.markdown_beside, "engine", ENGINE),
     ),
+    _of_levels("docs/placement.md", "live stores", live_table.documented),
+    _of_levels("docs/benchmarks.md", "levels", levels_table.documented),
+    _of_levels("docs/benchmarks.md", "levels that grow by ten", levels_table.documented_steep),
+    _of_levels("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
+    _of_levels("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
+    _of_levels("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)

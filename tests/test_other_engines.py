@@ -47,8 +47,8 @@ def row(whose: str, files: str) -> list[str]:
 
 
 def last_of(cell: str) -> int:
-    """The last version of a cell that says "1 to so many"."""
-    found = re.search(r" 1 to (\d+)", cell)
+    """The last version of a cell that says "0 to so many", or from 1."""
+    found = re.search(r" [01] to (\d+)", cell)
     assert found, cell
     return int(found[1])
 
