@@ -205,6 +205,41 @@ def test_the_chart_is_drawn_of_the_same_figures() -> None:
     assert set(choosing.choices()) == recommended
 
 
+def test_what_few_bits_cost_is_what_was_measured() -> None:
+    rows = {
+        (row.subject.partition(" ")[0], row.name): row.value
+        for row in Record.read(DOCS / "results").of("filters")
+        if row.at.get("n") == 1_000_000 and row.at.get("keys") == "random"
+        and row.subject in {
+            "blocked bits_per_key=10", "binary-fuse fingerprint_bits=8", "bumped-ribbon fpr=0.01",
+            "rocksdb bits_per_key=10", "ribbon bits_per_key=10",
+        }
+    }  # fmt: skip
+    text = " ".join((DOCS / "choosing.md").read_text().split())
+
+    def times(name: str, other: str = "blocked", one: str = "bumped-ribbon") -> float:
+        few, many = rows[one, name], rows[other, name]
+        assert few
+        assert many
+        return few / many
+
+    assert "built in five to six times the time of `blocked`" in text
+    assert 5 < times("build") < 6
+    assert "and two to three times that of `binary-fuse`" in text
+    assert 2 < times("build", "binary-fuse") < 3
+    one, listed, packed = (
+        times(name) for name in ("one key, miss, in order", "list of 4096, miss", "buffer, miss")
+    )
+    assert f"takes {one:.1f} times as long as with `blocked`, a key of a list {listed:.1f}" in text
+    assert f"a key of a buffer {packed:.1f} times" in text
+    bits, build, ask = (
+        times(name, "rocksdb", "ribbon")
+        for name in ("bits per key", "build", "one key, miss, in order")
+    )
+    assert bits == pytest.approx(0.7, abs=0.02)
+    assert f"{build:.1f} times the time to build and {ask:.1f} times to ask" in text
+
+
 def test_the_table_of_the_page_is_what_is_recommended() -> None:
     text = (DOCS / "choosing.md").read_text()
     for line in choosing.table():
