@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import inspect
 import itertools
 import math
 import pickle
@@ -683,8 +684,10 @@ def test_both_kernels_have_the_same_names_and_refuse_alike() -> None:
     }
     for name in dir(python):
         if name[0] != "_":
-            assert getattr(native, name).__doc__ == getattr(python, name).__doc__, name
-    assert native.__doc__ == python.__doc__
+            assert inspect.getdoc(getattr(native, name)) == inspect.getdoc(getattr(python, name)), (
+                name
+            )
+    assert inspect.getdoc(native) == inspect.getdoc(python)
     for arguments in ((), ("\ud800", None), (None, 3), (b"a",), (b"a", b"b", b"c")):
         results = [
             outcome(cls.build([b"key"]).may_contain_range, *arguments) for cls in (python, native)
