@@ -135,6 +135,10 @@ cdef class Filter:
             PyBuffer_Release(&buffer)
         return out
 
+    def __contains__(self, key):
+        """What ``might_contain`` answers: False is certain, True means "maybe"."""
+        return ask(self, key) is True
+
     def __lsm_probe__(self):
         """The C door: a capsule ``lsm.probe.v1`` for compiled code, see ``docs/c-door.md``."""
         capsule = PyCapsule_New(&self.door, "lsm.probe.v1", close_door)

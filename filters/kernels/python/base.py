@@ -68,6 +68,10 @@ class Filter(ABC):
             answers[index] = might_contain(key)
         return out
 
+    def __contains__(self, key: Key) -> bool:
+        """What ``might_contain`` answers: False is certain, True means "maybe"."""
+        return self.might_contain(key)
+
     @abstractmethod
     def to_bytes(self) -> bytes:
         """The complete filter; ``from_bytes`` of it gives an equal one in any process."""
