@@ -75,6 +75,8 @@ GROWING = [case for case in DEFAULTS if hasattr(case.cls(kernels.load("python"))
 OF_A_RATE_ONLY = {name for name, family in FAMILIES.items() if family.outgrows}
 OF_ANY_CAPACITY = OF_A_RATE_ONLY
 
+UNITING = [case for case in GROWING if hasattr(case.cls(kernels.load("python")), "union")]
+
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_family = pytest.mark.parametrize("case", DEFAULTS, ids=str)
 every_case_of_both_kinds = pytest.mark.parametrize("case", [*CASES, *KEY_CASES], ids=str)
@@ -87,6 +89,7 @@ every_digested_case = pytest.mark.parametrize("case", DIGESTED, ids=str)
 every_digested_family = pytest.mark.parametrize("case", DIGESTED_DEFAULTS, ids=str)
 every_salted_digested_family = pytest.mark.parametrize("case", SALTED_DIGESTED_DEFAULTS, ids=str)
 every_growing_family = pytest.mark.parametrize("case", GROWING, ids=str)
+every_uniting_family = pytest.mark.parametrize("case", UNITING, ids=str)
 
 
 def random_keys(rng: random.Random, count: int, length: int = 16) -> list[bytes]:

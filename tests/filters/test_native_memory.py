@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import os
 import random
 import struct
@@ -25,7 +26,7 @@ from typing import Any
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from filters import FilterError, PackedKeys, binary_fuse, hashing, xor
+from filters import CapacityError, FilterError, PackedKeys, binary_fuse, hashing, xor
 from tests.filters.cases import (
     Case,
     every_digested_family,
@@ -607,6 +608,9 @@ def asks(native: ModuleType, case: Case) -> dict[str, Callable[[], Any]]:
         "build of no key": lambda: cls.build([*keys, 7]),
         "made by calling": lambda: cls(keys),
         "hollow": lambda: cls.__new__(cls).might_contain(b"key"),
+        "in": lambda: (keys[0] in built, "text" in built),
+        "in of no key": lambda: 7 in built,
+        "copy of its own": lambda: built.copy(),
     }
     if hasattr(cls, "digests"):
         digests = cls.digests(**({"seed": SEED} if case.salted else {}))
@@ -627,6 +631,9 @@ def asks(native: ModuleType, case: Case) -> dict[str, Callable[[], Any]]:
         table["add"] = lambda: grown.add(keys[0])
         table["add many"] = lambda: cls.with_capacity(50).add_many(keys)
         table["add to a view"] = lambda: cls.from_bytes(data).add(b"one more")
+        table["clear"] = lambda: cls.from_bytes(data).clear()
+        table["update"] = lambda: cls.with_capacity(50).update(keys, iter(keys))
+        table["clear and go on"] = lambda: (grown.clear(), grown.add_many(keys))
         table["add no key"] = lambda: grown.add("\ud800")
         table["add bad"] = lambda: grown.add_many(bad)
         full = cls.with_capacity(2, seed=SEED, salt=SALT)
@@ -634,7 +641,8 @@ def asks(native: ModuleType, case: Case) -> dict[str, Callable[[], Any]]:
     if hasattr(cls, "remove"):
         table["remove"] = lambda: (grown.add(keys[1]), grown.remove(keys[1]))
     if hasattr(cls, "union"):
-        table["union"] = lambda: built.union(built)
+        table["union"] = lambda: built.union(built, built)
+        table["in place"] = lambda: operator.ior(cls.from_bytes(data), built)
         table["unlike"] = lambda: built.union(grown)
     if hasattr(cls, "collapse"):
         table["collapse"] = lambda: built.collapse()
@@ -730,16 +738,21 @@ def test_calls_leave_no_memory_behind(native: ModuleType, case: Case) -> None:
         calls["add many"] = lambda: cls.with_capacity(200_000).add_many(keys[:100])
         large = cls.with_capacity(200_000).to_bytes()
         calls["add to a view"] = lambda: cls.from_bytes(large).add(b"one more")
+        calls["copy"] = lambda: cls.from_bytes(large).copy()
+        calls["clear a view"] = lambda: cls.from_bytes(large).clear()
+        again = cls.with_capacity(2000)
+        calls["clear"] = lambda: (again.clear(), again.add_many(wide))
     if hasattr(cls, "union"):
         empty = cls.with_capacity(200_000)
         calls["union"] = lambda: empty.union(empty)
+        calls["in place"] = lambda: operator.ior(cls.from_bytes(large), empty)
     for name, call in calls.items():
         for _ in range(8):
             outcome(call)
         gc.collect()
         before = resident()
         for _ in range(60):
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, CapacityError):
                 call()
         gc.collect()
         assert resident() - before < 3 << 20, name
@@ -912,6 +925,50 @@ def test_keys_that_others_change_meanwhile_are_no_crash(name: str, test_seed: in
     """Whoever does that gets an error or nonsense; offsets are read once, so never a crash."""
     child = fresh(MEDDLED, name, str(test_seed))
     assert child.stdout.startswith("alive"), child.stdout + child.stderr[-1000:]
+
+
+CLEARED = """
+import sys, threading
+from filters import PackedKeys, kernels
+
+cls = getattr(kernels.load("native"), sys.argv[1])
+keys = PackedKeys(b"".join(b"%08d" % i for i in range(40_000)), width=8)
+first = cls.with_capacity(50_000, seed=1, salt=2)
+if sys.argv[1] == "ScalableBloomFilter":
+    first = cls.with_capacity(20, seed=1, salt=2)
+empty = first.to_bytes()
+sys.setswitchinterval(1e-5)
+changing = [first, cls.from_bytes(empty)]
+rounds = 0
+
+def ask():
+    out = bytearray(len(keys))
+    while rounds < 60:
+        for each in changing:
+            each.might_contain_many(keys, out)
+
+threads = [threading.Thread(target=ask) for _ in range(2)]
+for each in threads:
+    each.start()
+while rounds < 60:
+    for each in changing:
+        each.add_many(keys)
+        each.clear()
+        each.copy()
+    changing[1] = cls.from_bytes(first.to_bytes())
+    rounds += 1
+for each in threads:
+    each.join()
+assert first.to_bytes() == changing[1].to_bytes() == empty
+print("alive")
+"""
+
+
+@pytest.mark.parametrize("name", ["BlockedBloomFilter", "CuckooFilter", "ScalableBloomFilter"])
+def test_clearing_what_others_ask_meanwhile_is_no_crash(name: str) -> None:
+    """Also of a scalable one, which has fewer slices then than they may have begun to look at."""
+    child = fresh(CLEARED, name)
+    assert child.stdout == "alive\n", child.stdout + child.stderr[-1000:]
 
 
 @pytest.fixture(scope="module")

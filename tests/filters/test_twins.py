@@ -948,7 +948,7 @@ def test_what_was_never_built_says_maybe(case: Case) -> None:
 
 
 HOLLOW = """
-import pickle, sys
+import operator, pickle, sys
 from filters import PackedKeys, kernels
 
 native = kernels.load("native")
@@ -964,6 +964,14 @@ uses = [
     lambda hollow: hollow.union(hollow),
     lambda hollow: hollow.union(whole),
     lambda hollow: whole.union(hollow),
+    lambda hollow: hollow | whole,
+    lambda hollow: operator.ior(hollow, whole),
+    lambda hollow: operator.ior(whole.copy(), hollow),
+    lambda hollow: b"key" in hollow,
+    lambda hollow: hollow.copy().might_contain(b"key"),
+    lambda hollow: hollow.clear(),
+    lambda hollow: hollow.update(keys, iter(keys)),
+    lambda hollow: bytes(hollow),
     lambda hollow: cls.with_capacity(like=hollow),
     lambda hollow: hollow.count_missing(cls.digests()),
     lambda hollow: cls.from_bytes(hollow.to_bytes()),

@@ -63,6 +63,7 @@ cdef class SeededFilter(DigestFilter):
 
     cdef int own(self) except -1
     cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1
+    cdef int _add_key(self, object key) except -1
     cdef int _add_bulk(self, KeySource source) except -1
 
 

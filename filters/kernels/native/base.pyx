@@ -139,6 +139,20 @@ cdef class Filter:
         """What ``might_contain`` answers: False is certain, True means "maybe"."""
         return ask(self, key) is True
 
+    def __bytes__(self):
+        """What ``to_bytes()`` gives."""
+        return self.to_bytes()
+
+    def copy(self):
+        """This filter itself, as nothing changes it."""
+        return self
+
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
     def __lsm_probe__(self):
         """The C door: a capsule ``lsm.probe.v1`` for compiled code, see ``docs/c-door.md``."""
         capsule = PyCapsule_New(&self.door, "lsm.probe.v1", close_door)
@@ -361,6 +375,13 @@ cdef class SeededFilter(DigestFilter):
         raise NotImplementedError
 
     @cython.critical_section
+    cdef int _add_key(self, object key) except -1:
+        cdef uint64_t digest
+        digest_of_key(LSM_DIGEST_XXH3_64, self.door.digest_seed, key, &digest)
+        self.own()
+        return self.add_digests(&digest, 1)
+
+    @cython.critical_section
     cdef int _add_bulk(self, KeySource source) except -1:
         cdef uint64_t digests[CHUNK]
         cdef Py_ssize_t done = 0, some
@@ -382,7 +403,7 @@ cdef int add_all(SeededFilter self, object keys, object nulls) except -1:
     if is_bulk(keys):
         return self._add_bulk(KeySource.of(keys))
     for key in keys:
-        self.add(key)
+        self._add_key(key)
     return 0
 
 

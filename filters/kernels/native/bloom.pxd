@@ -1,6 +1,6 @@
 """What the Bloom filters of our own share: everything but where a key's bits are."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 
 from filters.kernels.native.digests cimport Digests
 from filters.kernels.native.growing cimport GrowingFilter
@@ -9,7 +9,9 @@ from filters.kernels.native.keys cimport KeySource, Packed
 
 cdef class BloomFilter(GrowingFilter):
     cdef int fill_with(self, object keys, object seed, object plan) except -1
-    cdef int unite(self, BloomFilter other) except -1
+    cdef int _unite_in_place(self, BloomFilter other) except -1
+    cdef void unite(self, const uint8_t *theirs) noexcept nogil
+    cdef int count_united(self, list counts) except -1
     cdef Py_ssize_t insert_hashes(
         self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged
     ) noexcept nogil

@@ -2,8 +2,8 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint64_t
-from libc.string cimport memcpy
 
+from filters import unions
 from filters.columns import one_by_one
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64
@@ -13,7 +13,7 @@ from filters.kernels.native.distinct cimport count_repeats
 from filters.kernels.native.growing cimport GrowingFilter
 from filters.kernels.native.hashing cimport LSM_DIGEST_XXH3_64
 from filters.kernels.native.keys cimport KeySource, is_bulk, Packed, digest_packed
-from filters.kernels.native.payload cimport count_bits
+from filters.kernels.native.payload cimport Payload, count_bits
 from filters.kernels.native.wide cimport lsm_load64, lsm_store64
 
 
@@ -53,32 +53,61 @@ cdef class BloomFilter(GrowingFilter):
         self._num_keys += new
         return new
 
-    def union(self, other):
-        """A filter of the keys of both; they must agree in geometry, seed and salt.
+    def union(self, *others):
+        """A filter of the keys of all; they must agree in geometry, seed and salt.
 
-        ``num_keys`` is estimated from the fill, between the larger count and the sum.
+        ``num_keys`` is estimated from the fill, between the largest count and the sum, so that one
+        call gives the same bytes in any order. Without others it is a copy.
         """
-        self._check_alike(other)
-        cdef BloomFilter theirs = other
-        cdef BloomFilter union = type(self).__new__(type(self))
-        union.lay_out(self._geometry, self.door.digest_seed, self.salt, None)
-        memcpy(union.payload.data, self.payload.data, <size_t>self.payload.size)
-        union.unite(theirs)
-        estimate = round(self.layout.count_from_fill(union.fill, self._geometry))
-        larger, total = max(self.num_keys, other.num_keys), self.num_keys + other.num_keys
-        union._num_keys = max(larger, min(estimate, total))
+        cdef BloomFilter union, other
+        cdef Payload theirs
+        self._check_alike(others)
+        union = self.copied()
+        counts = [union._num_keys]
+        for other in others:
+            theirs = other.payload  # in use without the GIL, whatever others do
+            counts.append(other._num_keys)
+            with nogil:
+                union.unite(theirs.data)
+        union.count_united(counts)
         return union
 
-    def _check_alike(self, other):
+    def __or__(self, other):
+        """The union of two; of more than two, ``union`` makes one in a single call."""
         if not isinstance(other, BloomFilter):
-            raise TypeError(f"union takes a {self.family} filter, not {type(other).__name__}")
-        cdef BloomFilter theirs = other
+            return NotImplemented
+        return self.union(other)
+
+    def __ior__(self, other):
+        """Add the keys of another filter, as ``union`` does; on an error nothing is changed."""
+        if not isinstance(other, BloomFilter):
+            return NotImplemented
+        self._check_alike((other,))
+        self._unite_in_place(other)
+        return self
+
+    @cython.critical_section
+    cdef int _unite_in_place(self, BloomFilter other) except -1:
+        self.own()
+        counts = [self._num_keys, other._num_keys]
+        # With the GIL: a key that another thread adds meanwhile could be overwritten.
+        self.unite(other.payload.data)
+        return self.count_united(counts)
+
+    def _check_alike(self, others):
+        for other in others:
+            if not isinstance(other, BloomFilter):
+                raise TypeError(f"union takes a {self.family} filter, not {type(other).__name__}")
+            self._check_one_alike(other)
+
+    def _check_one_alike(self, BloomFilter theirs):
         for name, mine, its in (
-            ("family", self.family, other.family),
+            ("family", self.family, theirs.family),
             ("size", self._geometry.size, theirs._geometry.size),
             ("num_probes", self._geometry.num_probes, theirs._geometry.num_probes),
             ("seed", self.door.digest_seed, theirs.door.digest_seed),
             ("salt", self.salt, theirs.salt),
+            ("length", self.payload.size, theirs.payload.size),
         ):
             if mine != its:
                 raise GeometryMismatchError(
@@ -100,9 +129,19 @@ cdef class BloomFilter(GrowingFilter):
         """Lay out and fill a filter of exactly these keys, or of the digests in their place."""
         raise NotImplementedError
 
-    cdef int unite(self, BloomFilter other) except -1:
-        """Merge the other filter's payload into this one's."""
-        raise NotImplementedError
+    cdef void unite(self, const uint8_t *theirs) noexcept nogil:
+        """Merge another filter's payload, which is as long, into this one's, which is its own."""
+        pass
+
+    cdef int count_united(self, list counts) except -1:
+        """Find out how many keys there are, once the payload is that of filters of so many."""
+        self._num_keys = unions.added(counts)
+        self._num_keys = self._keys_of_union(counts)
+        return 0
+
+    def _keys_of_union(self, counts):
+        estimate = self.layout.count_from_fill(self.fill, self._geometry)
+        return unions.distinct(estimate, counts)
 
     cdef Py_ssize_t insert_hashes(
         self, const uint64_t *hashes, Py_ssize_t count, uint64_t *unchanged
@@ -277,14 +316,11 @@ cdef class BitFilter(BloomFilter):
             raise MemoryError(f"there is no memory to tell repeats among {hashes.count} keys")
         return hashes.count - repeats
 
-    cdef int unite(self, BloomFilter other) except -1:
+    cdef void unite(self, const uint8_t *theirs) noexcept nogil:
         """Set the other one's bits too."""
         cdef Py_ssize_t i, words = self.payload.size >> 3
         cdef uint8_t *mine = self.payload.data
-        cdef const uint8_t *its = other.payload.data
-        with nogil:
-            for i in range(words):
-                lsm_store64(mine + 8 * i, lsm_load64(mine + 8 * i) | lsm_load64(its + 8 * i))
-            for i in range(8 * words, self.payload.size):
-                mine[i] |= its[i]
-        return 0
+        for i in range(words):
+            lsm_store64(mine + 8 * i, lsm_load64(mine + 8 * i) | lsm_load64(theirs + 8 * i))
+        for i in range(8 * words, self.payload.size):
+            mine[i] |= theirs[i]

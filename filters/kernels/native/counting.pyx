@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from filters import counting
+from filters import counting, unions
 from filters.columns import one_by_one
 from filters.kernels.native.base cimport ask
 from filters.kernels.native.bloom cimport BloomFilter
@@ -149,11 +149,12 @@ cdef class CountingBloomFilter(BloomFilter):
         self._num_keys -= self._num_keys > 0
         return True
 
-    def union(self, other):
-        """A filter of the keys of both, with their counts added; they must agree as elsewhere."""
-        cdef CountingBloomFilter union = BloomFilter.union(self, other)
-        union._num_keys = self._num_keys + other.num_keys
-        return union
+    def union(self, *others):
+        """A filter of the keys of all, with their counts added; they must agree as elsewhere."""
+        return BloomFilter.union(self, *others)
+
+    def _keys_of_union(self, counts):
+        return unions.added(counts)
 
     def collapse(self):
         """The classic filter of the same keys: a bit where a counter is not zero.
@@ -205,14 +206,13 @@ cdef class CountingBloomFilter(BloomFilter):
         self.verify(hashes)
         return 0
 
-    cdef int unite(self, BloomFilter other) except -1:
+    cdef void unite(self, const uint8_t *theirs) noexcept nogil:
         """Add the other one's counts; what exceeds a counter is stuck."""
-        cdef const Cells *its = &(<CountingBloomFilter>other)._cells
         cdef Cells *mine = &self._cells
+        cdef Cells its = mine[0]
         cdef uint64_t i
         cdef uint8_t before, more
-        with nogil:
-            for i in range(mine.size):
-                before, more = value_at(mine, COUNTER, i), value_at(its, COUNTER, i)
-                change(mine, i, min(STUCK - before, more))
-        return 0
+        its.data = <uint8_t *>theirs
+        for i in range(mine.size):
+            before, more = value_at(mine, COUNTER, i), value_at(&its, COUNTER, i)
+            change(mine, i, min(STUCK - before, more))

@@ -10,3 +10,5 @@ cdef class GrowingFilter(SaltedFilter):
 
     cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1
     cdef int point(self) except -1
+    cdef GrowingFilter copied(self)
+    cdef int _copy_to(self, GrowingFilter copied) except -1

@@ -1,6 +1,8 @@
 """What the filters share that keys are added to, and that never change their size."""
 
+cimport cython
 from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
 
 from filters.hashing import checked64
 from filters.kernels.native.base cimport SaltedFilter, add_all, unmade
@@ -41,6 +43,42 @@ cdef class GrowingFilter(SaltedFilter):
     def add_many(self, keys, *, nulls="error"):
         """Add many keys; on an error those before it are in."""
         add_all(self, keys, nulls)
+
+    def update(self, *iterables, nulls="error"):
+        """Add the keys of each, as ``add_many`` does; on an error those before it are in."""
+        for each in iterables:
+            self.add_many(each, nulls=nulls)
+
+    @cython.critical_section
+    def clear(self):
+        """Take out all keys; the size, the seed and the salt stay."""
+        if self._geometry is None:
+            raise unmade(self)
+        if self.payload.writable:
+            memset(self.payload.data, 0, <size_t>self.payload.size)
+        else:
+            self.payload = Payload.zeroed(self.payload.size)
+            self.point()
+        self._num_keys = 0
+
+    def copy(self):
+        """A filter of the same keys, size, seed and salt, which goes its own way."""
+        return self.copied()
+
+    cdef GrowingFilter copied(self):
+        """A filter of the same class with a payload of its own."""
+        cdef GrowingFilter copied = type(self).__new__(type(self))
+        if self._geometry is None:
+            raise unmade(self)
+        copied.lay_out(self._geometry, self.door.digest_seed, self.salt, None)
+        self._copy_to(copied)
+        return copied
+
+    @cython.critical_section
+    cdef int _copy_to(self, GrowingFilter copied) except -1:
+        memcpy(copied.payload.data, self.payload.data, <size_t>self.payload.size)
+        copied._num_keys = self._num_keys
+        return 0
 
     cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:
         """Use a geometry over a view of this buffer, or over zeros where there is none."""

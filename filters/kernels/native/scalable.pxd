@@ -27,7 +27,10 @@ cdef class ScalableBloomFilter(SeededFilter):
     cdef object _terms
     cdef list _geometries
     cdef list _arrays         # a Payload for each slice; the newest one is the filter's own, too
+    cdef list _spare          # slices of before clear(), from the second on, for those to come
 
+    cdef int _copy_to(self, ScalableBloomFilter copied) except -1
+    cdef Payload room_for(self, object geometry)
     cdef int begin(self, object terms, object geometry, uint64_t seed, uint64_t salt) except -1
     cdef int append(self, object geometry, uint64_t salt, Payload bits) except -1
     cdef void _put_all(self, Digests digests) noexcept nogil

@@ -2,6 +2,7 @@
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from filters import header, scalable
 from filters.columns import one_by_one
@@ -153,6 +154,9 @@ cdef class ScalableBloomFilter(SeededFilter):
 
     family = scalable.FAMILY
 
+    def __cinit__(self):
+        self._spare = []
+
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
         return ask(self, key)
@@ -244,6 +248,50 @@ cdef class ScalableBloomFilter(SeededFilter):
     def add_many(self, keys, *, nulls="error"):
         """Add many keys; on an error those before it are in."""
         add_all(self, keys, nulls)
+
+    def update(self, *iterables, nulls="error"):
+        """Add the keys of each, as ``add_many`` does; on an error those before it are in."""
+        for each in iterables:
+            self.add_many(each, nulls=nulls)
+
+    @cython.critical_section
+    def clear(self):
+        """Take out all keys and all slices but the first; ``fpr``, the seed and the salt stay."""
+        cdef Payload first
+        if not self._chain.count:
+            raise unmade(self)
+        first = self._arrays[0]
+        if first.writable:
+            # A thread that probes meanwhile may be in any of them: they stay, for slices to come.
+            self._spare = self._arrays[1:] + self._spare
+            memset(first.data, 0, <size_t>first.size)
+        else:
+            first = Payload.zeroed(first.size)
+            self._chain.slices[0].data = first.data
+        self._chain.count = 1
+        self._geometries, self._arrays = self._geometries[:1], [first]
+        self._num_keys, self._room_is_known = 0, False
+        self.payload = self.pointed_at = first
+
+    def copy(self):
+        """A filter of the same keys, slices, seed and salt, which goes its own way."""
+        cdef ScalableBloomFilter copied = type(self).__new__(type(self))
+        if not self._chain.count:
+            raise unmade(self)
+        self._copy_to(copied)
+        return copied
+
+    @cython.critical_section
+    cdef int _copy_to(self, ScalableBloomFilter copied) except -1:
+        cdef Payload bits
+        cdef Py_ssize_t i
+        copied._terms, copied._num_keys = self._terms, self._num_keys
+        copied._geometries, copied._arrays = [], []
+        copied._chain.seed = self._chain.seed
+        for i in range(self._chain.count):
+            bits = self._arrays[i]
+            copied.append(self._geometries[i], self._chain.slices[i].salt, bits.copy())
+        return 0
 
     @property
     def num_slices(self):
@@ -338,8 +386,21 @@ cdef class ScalableBloomFilter(SeededFilter):
                 return 0
             geometry = scalable.following(self._terms, self._geometries)
             salt = next_salt(self._chain.slices[self._chain.count - 1].salt)
-            self.append(geometry, salt, Payload.zeroed(geometry.bits // 8))
+            self.append(geometry, salt, self.room_for(geometry))
             self.own()
+
+    cdef Payload room_for(self, object geometry):
+        """The zeroed bits of the next slice: where one like it was before clear(), its memory."""
+        cdef Payload bits
+        cdef Py_ssize_t size = geometry.bits // 8
+        if not self._spare:
+            return Payload.zeroed(size)
+        bits = self._spare[0]
+        if bits.size != size:
+            return Payload.zeroed(size)
+        del self._spare[0]
+        memset(bits.data, 0, <size_t>size)
+        return bits
 
     cdef void _put_all(self, Digests digests) noexcept nogil:
         """Set the bits of all these keys in the first slice."""

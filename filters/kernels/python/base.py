@@ -76,10 +76,24 @@ class Filter(ABC):
     def to_bytes(self) -> bytes:
         """The complete filter; ``from_bytes`` of it gives an equal one in any process."""
 
+    def __bytes__(self) -> bytes:
+        """What ``to_bytes()`` gives."""
+        return self.to_bytes()
+
     @classmethod
     @abstractmethod
     def from_bytes(cls, buffer: Buffer) -> Self:
         """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+
+    def copy(self) -> Self:
+        """This filter itself, as nothing changes it."""
+        return self
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.copy()
 
     @property
     @abstractmethod

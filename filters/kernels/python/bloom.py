@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+from filters import unions
 from filters.columns import one_by_one
 from filters.errors import GeometryMismatchError
 from filters.hashing import digest, mix
@@ -71,31 +72,62 @@ class BloomFilter(GrowingFilter):
 
     def add(self, key: Key) -> bool:
         """Add a key; True if the filter did not answer "maybe" to it before."""
+        return self._add(key)
+
+    def _add(self, key: Key) -> bool:
         new = self._insert(mix(digest(key, self._seed), self._salt))
         self._num_keys += new
         return new
 
-    def union(self, other: Self) -> Self:
-        """A filter of the keys of both; they must agree in geometry, seed and salt.
+    def union(self, *others: Self) -> Self:
+        """A filter of the keys of all; they must agree in geometry, seed and salt.
 
-        ``num_keys`` is estimated from the fill, between the larger count and the sum.
+        ``num_keys`` is estimated from the fill, between the largest count and the sum, so that one
+        call gives the same bytes in any order. Without others it is a copy.
         """
-        self._check_alike(other)
-        union = type(self)(
-            self._geometry, seed=self._seed, salt=self._salt, payload=self._united(other)
-        )
-        estimate = round(self.layout.count_from_fill(union.fill, self._geometry))
-        larger, total = max(self.num_keys, other.num_keys), self.num_keys + other.num_keys
-        union._num_keys = max(larger, min(estimate, total))
+        self._check_alike(others)
+        union = self.copy()
+        for other in others:
+            union._payload = union._united(other)
+        union._count_united([self._num_keys, *(other._num_keys for other in others)])
         return union
+
+    def __or__(self, other: Self) -> Self:
+        """The union of two; of more than two, ``union`` makes one in a single call."""
+        if not isinstance(other, BloomFilter):
+            return NotImplemented
+        return self.union(other)
+
+    def __ior__(self, other: Self) -> Self:
+        """Add the keys of another filter, as ``union`` does; on an error nothing is changed."""
+        if not isinstance(other, BloomFilter):
+            return NotImplemented
+        self._check_alike((other,))
+        counts = [self._num_keys, other._num_keys]
+        self._payload = self._united(other)
+        self._count_united(counts)
+        return self
 
     @abstractmethod
     def _united(self, other: Self) -> bytearray:
         """The payload of the union."""
 
-    def _check_alike(self, other: Self) -> None:
-        if not isinstance(other, BloomFilter):
-            raise TypeError(f"union takes a {self.family} filter, not {type(other).__name__}")
+    def _count_united(self, counts: Sequence[int]) -> None:
+        """Find out how many keys there are, once the payload is that of filters of so many."""
+        self._num_keys = unions.added(counts)
+        self._num_keys = self._keys_of_union(counts)
+
+    def _keys_of_union(self, counts: Sequence[int]) -> int:
+        estimate = self.layout.count_from_fill(self.fill, self._geometry)
+        return unions.distinct(estimate, counts)
+
+    def _check_alike(self, others: tuple[Self, ...]) -> None:
+        for other in others:
+            if not isinstance(other, BloomFilter):
+                raise TypeError(f"union takes a {self.family} filter, not {type(other).__name__}")
+            self._check_one_alike(other)
+
+    def _check_one_alike(self, other: Self) -> None:
         for name, mine, theirs in (
             ("family", self.family, other.family),
             ("size", self._geometry.size, other._geometry.size),

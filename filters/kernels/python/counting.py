@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from filters import counting
+from filters import counting, unions
 from filters.columns import one_by_one
 from filters.counting import STUCK
 from filters.hashing import digest, mix
@@ -69,6 +69,9 @@ class CountingBloomFilter(BloomFilter):
 
     def add(self, key: Key) -> bool:
         """Add one copy of a key; True if the filter did not answer "maybe" to it before."""
+        return self._add(key)
+
+    def _add(self, key: Key) -> bool:
         new = self._insert(mix(digest(key, self._seed), self._salt))
         self._num_keys += 1
         return new
@@ -85,11 +88,12 @@ class CountingBloomFilter(BloomFilter):
         self._num_keys = max(0, self._num_keys - 1)
         return True
 
-    def union(self, other: Self) -> Self:
-        """A filter of the keys of both, with their counts added; they must agree as elsewhere."""
-        union = super().union(other)
-        union._num_keys = self._num_keys + other._num_keys
-        return union
+    def union(self, *others: Self) -> Self:
+        """A filter of the keys of all, with their counts added; they must agree as elsewhere."""
+        return super().union(*others)
+
+    def _keys_of_union(self, counts: Sequence[int]) -> int:
+        return unions.added(counts)
 
     def collapse(self) -> ClassicBloomFilter:
         """The classic filter of the same keys: a bit where a counter is not zero.

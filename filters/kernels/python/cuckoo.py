@@ -108,6 +108,9 @@ class CuckooFilter(GrowingFilter):
 
     def add(self, key: Key) -> None:
         """Add one copy of a key; CapacityError, and no change, where it finds no slot."""
+        self._add(key)
+
+    def _add(self, key: Key) -> None:
         mixed = mix(digest(key, self._seed), self._salt)
         # Bytes may claim more keys than their slots hold, and nobody could read what had grown on.
         is_full = self._num_keys >= self._geometry.slots

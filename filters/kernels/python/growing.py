@@ -93,4 +93,27 @@ class GrowingFilter(SaltedFilter):
     def add_many(self, keys: Iterable[Key], *, nulls: Nulls = "error") -> None:
         """Add many keys; on an error those before it are in."""
         for key in one_by_one(keys, nulls):
-            self.add(key)
+            self._add(key)
+
+    def update(self, *iterables: Iterable[Key], nulls: Nulls = "error") -> None:
+        """Add the keys of each, as ``add_many`` does; on an error those before it are in."""
+        for each in iterables:
+            self.add_many(each, nulls=nulls)
+
+    def clear(self) -> None:
+        """Take out all keys; the size, the seed and the salt stay."""
+        self._payload, self._num_keys = bytearray(len(self._payload)), 0
+
+    def copy(self) -> Self:
+        """A filter of the same keys, size, seed and salt, which goes its own way."""
+        return type(self)(
+            self._geometry,
+            seed=self._seed,
+            salt=self._salt,
+            num_keys=self._num_keys,
+            payload=bytearray(self._payload),
+        )
+
+    @abstractmethod
+    def _add(self, key: Key) -> bool | None:
+        """Add a key, however many there are."""

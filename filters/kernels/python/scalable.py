@@ -137,6 +137,22 @@ class ScalableBloomFilter(SeededFilter):
         for key in one_by_one(keys, nulls):
             self.add(key)
 
+    def update(self, *iterables: Iterable[Key], nulls: Nulls = "error") -> None:
+        """Add the keys of each, as ``add_many`` does; on an error those before it are in."""
+        for each in iterables:
+            self.add_many(each, nulls=nulls)
+
+    def clear(self) -> None:
+        """Take out all keys and all slices but the first; ``fpr``, the seed and the salt stay."""
+        first = self._slices[0]
+        begun = Slice(first.geometry, seed=self._seed, salt=first.salt)
+        self._slices, self._room, self._num_keys = [begun], None, 0
+
+    def copy(self) -> Self:
+        """A filter of the same keys, slices, seed and salt, which goes its own way."""
+        slices = [each.copy() for each in self._slices]
+        return type(self)(self._terms, slices, seed=self._seed, num_keys=self._num_keys)
+
     @property
     def num_slices(self) -> int:
         """How many slices there are."""
