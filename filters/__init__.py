@@ -5,6 +5,7 @@ Every family is one class with one shape::
     f = BlockedBloomFilter.build(keys, bits_per_key=10)    # or fpr=0.01
     f.might_contain(key)                                   # False is certain, True means "maybe"
     BlockedBloomFilter.from_bytes(f.to_bytes()) == f
+    filters.load("of-any-family.filter")                   # what f.save() has written
 
 The classes are those of the kernel that runs here; ``filters.KERNEL`` names it and
 ``filters.KERNEL_REASON`` says why it was chosen.
@@ -24,6 +25,7 @@ from filters.errors import (
     UnsupportedVersionError,
 )
 from filters.hashing import digest
+from filters.opening import load
 from filters.packed_keys import PackedKeys
 
 KERNEL, KERNEL_REASON = kernels.choose()
@@ -39,6 +41,7 @@ __all__ = [
     "PackedKeys",
     "UnsupportedVersionError",
     "digest",
+    "load",
 ]
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import attrs
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from filters.errors import CorruptFilterError, UnsupportedVersionError
+from filters.errors import CorruptFilterError, FilterError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -29,6 +29,7 @@ MAX_KEYS = 1 << 60  # a count beyond is no count, and could not go on growing
 FAMILY_IDS: dict[str, int] = {}
 """The numbers of families, as ``filters/families.py`` takes them from their records."""
 
+_FAMILY_AT = len(MAGIC)
 _FIXED = struct.Struct("<4s4B4Q")
 _CHECKSUM = struct.Struct("<Q")
 OVERHEAD = _FIXED.size + _CHECKSUM.size
@@ -107,20 +108,8 @@ def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
     """
     is_checked = isinstance(buffer, Checked)
     view = buffer.view if isinstance(buffer, Checked) else immutable_view(buffer)
-    if len(view) < OVERHEAD:
-        raise CorruptFilterError(
-            f"{family} filter is cut short: {len(view)} bytes, its header alone takes {OVERHEAD}"
-        )
-    magic, family_id, version, flags, parameter, num_keys, size, seed, salt = _FIXED.unpack_from(
-        view
-    )
-    if magic != MAGIC:
-        raise CorruptFilterError(f"not a filter: bytes 0 to 3 are {magic!r}, expected {MAGIC!r}")
-    (stored,) = _CHECKSUM.unpack_from(view, len(view) - _CHECKSUM.size)
-    if not is_checked and xxh3_64_intdigest(view[: -_CHECKSUM.size]) != stored:
-        raise CorruptFilterError(
-            f"{family} filter of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
-        )
+    _check_frame(view, f"{family} filter", is_checked=is_checked)
+    _, family_id, version, flags, parameter, num_keys, size, seed, salt = _FIXED.unpack_from(view)
     if version != VERSION:
         raise UnsupportedVersionError(
             f"{family} filter has format version {version} (byte 5); this release reads {VERSION}: "
@@ -142,6 +131,49 @@ def unpack(buffer: Buffer, family: str) -> tuple[Header, memoryview]:
         )
     header = Header(family, parameter, size, num_keys, seed, salt)
     return header, view[_FIXED.size : -_CHECKSUM.size]
+
+
+def family_of(view: memoryview) -> str:
+    """The family that the frame around these bytes names; ``unpack`` then checks all of it."""
+    name = _named_family(view)
+    if name is None:
+        _check_frame(view, "filter", is_checked=False)
+        raise UnsupportedVersionError(
+            f"filter is of family number {view[_FAMILY_AT]} (byte {_FAMILY_AT}), which this "
+            "release does not know: upgrade lsm-filters"
+        )
+    return name
+
+
+def stated_num_keys(view: memoryview) -> int | None:
+    """How many keys a frame says there are; None for what is no sound filter of our own."""
+    name = _named_family(view)
+    try:
+        return None if name is None else unpack(view, name)[0].num_keys
+    except FilterError:
+        return None
+
+
+def _check_frame(view: memoryview, what: str, *, is_checked: bool) -> None:
+    if len(view) < OVERHEAD:
+        raise CorruptFilterError(
+            f"{what} is cut short: {len(view)} bytes, its header alone takes {OVERHEAD}"
+        )
+    magic = bytes(view[: len(MAGIC)])
+    if magic != MAGIC:
+        raise CorruptFilterError(f"not a filter: bytes 0 to 3 are {magic!r}, expected {MAGIC!r}")
+    (stored,) = _CHECKSUM.unpack_from(view, len(view) - _CHECKSUM.size)
+    if not is_checked and xxh3_64_intdigest(view[: -_CHECKSUM.size]) != stored:
+        raise CorruptFilterError(
+            f"{what} of {len(view)} bytes is damaged: its XXH3-64 checksum does not match"
+        )
+
+
+def _named_family(view: memoryview) -> str | None:
+    if len(view) < OVERHEAD or view[: len(MAGIC)] != MAGIC:
+        return None
+    names = {number: name for name, number in FAMILY_IDS.items()}
+    return names.get(view[_FAMILY_AT])
 
 
 def check_payload(family: str, payload: memoryview, expected: int, bits: int) -> None:

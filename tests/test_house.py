@@ -89,6 +89,11 @@ def test_families_know_nothing_of_files_and_configurations() -> None:
         assert not {"pathlib", "io", "tomllib", "json", "logging"} & set(imports_of(path)), path
 
 
+def test_one_module_of_the_filters_floor_maps_files() -> None:
+    users = [path.name for path in (ROOT / "filters").rglob("*.py") if "mmap" in imports_of(path)]
+    assert users == ["files.py"]
+
+
 IMPORT = """
 import sys
 before = set(sys.modules)

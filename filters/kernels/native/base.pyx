@@ -17,7 +17,7 @@ from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memmove, memset
 
-from filters import hashing, header
+from filters import files, hashing, header
 from filters.answers import answered, checked_out
 from filters.columns import one_by_one
 from filters.digest_kinds import not_digests
@@ -142,6 +142,22 @@ cdef class Filter:
     def __bytes__(self):
         """What ``to_bytes()`` gives."""
         return self.to_bytes()
+
+    def save(self, path):
+        """Write the filter to a file, which readers see as it was before or as it is then.
+
+        It is on the disk when this returns. On an error the file is as it was.
+        """
+        files.write(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path, *, mmap=True):
+        """The filter in a file: a view of its pages in memory, which processes share.
+
+        ``mmap=False`` is for a file that somebody may cut short or write over while the filter is
+        in use, which would end the process: it is read. :meth:`save` does neither.
+        """
+        return files.opened(path, cls.from_bytes, mapped=mmap)
 
     def copy(self):
         """This filter itself, as nothing changes it."""

@@ -5,7 +5,7 @@ from functools import partial
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from filters import cassandra
+from filters import cassandra, files
 from filters.columns import one_by_one
 from filters.digest_kinds import CASSANDRA
 from filters.kernels.native.base cimport ask
@@ -100,6 +100,23 @@ cdef class CassandraBloomFilter(ForeignFilter):
     def might_contain(self, key):
         """False: the key was never added. True: it may have been."""
         return ask(self, key)
+
+    def save(self, path, *, sstable_version="na"):
+        """Write a ``Filter.db`` of this version, which readers see as it was or as it is then.
+
+        It is on the disk when this returns. On an error the file is as it was.
+        """
+        files.write(path, self.to_bytes(sstable_version=sstable_version))
+
+    @classmethod
+    def load(cls, path, *, mmap=True, sstable_version="na"):
+        """The filter in a ``Filter.db``: a view of its pages in memory, which processes share.
+
+        ``mmap=False`` is for a file that somebody may cut short or write over while the filter is
+        in use, which would end the process: it is read. :meth:`save` does neither.
+        """
+        opener = partial(cls.from_bytes, sstable_version=sstable_version)
+        return files.opened(path, opener, mapped=mmap)
 
     @classmethod
     def build(cls, keys, *, fp_chance=None, expected_keys=None, nulls="error"):

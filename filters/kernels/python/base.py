@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
-from filters import header
+from filters import files, header
 from filters.answers import answered, checked_out
 from filters.columns import one_by_one
 from filters.digest_kinds import XXH3, not_digests
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from filters.answer_column import AnswerColumn
     from filters.columns import Nulls
+    from filters.files import Path
     from filters.hashing import Key
 
     Out = TypeVar("Out", bound=Buffer)
@@ -84,6 +85,22 @@ class Filter(ABC):
     @abstractmethod
     def from_bytes(cls, buffer: Buffer) -> Self:
         """The filter in these bytes: a view of an immutable buffer, a copy of a mutable one."""
+
+    def save(self, path: Path) -> None:
+        """Write the filter to a file, which readers see as it was before or as it is then.
+
+        It is on the disk when this returns. On an error the file is as it was.
+        """
+        files.write(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: Path, *, mmap: bool = True) -> Self:
+        """The filter in a file: a view of its pages in memory, which processes share.
+
+        ``mmap=False`` is for a file that somebody may cut short or write over while the filter is
+        in use, which would end the process: it is read. :meth:`save` does neither.
+        """
+        return files.opened(path, cls.from_bytes, mapped=mmap)
 
     def copy(self) -> Self:
         """This filter itself, as nothing changes it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from filters import cassandra
+from filters import cassandra, files
 from filters.columns import one_by_one
 from filters.compat_hashing import MASK64, cassandra_hash
 from filters.digest_kinds import CASSANDRA
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from filters.columns import Nulls
+    from filters.files import Path
     from filters.hashing import Key
 
 
@@ -84,6 +85,23 @@ class CassandraBloomFilter(ForeignFilter):
         of versions before ``ma`` have: see :attr:`has_old_hash_order`.
         """
         return cassandra.encode(self._data, self._layout, sstable_version)
+
+    def save(self, path: Path, *, sstable_version: str = "na") -> None:
+        """Write a ``Filter.db`` of this version, which readers see as it was or as it is then.
+
+        It is on the disk when this returns. On an error the file is as it was.
+        """
+        files.write(path, self.to_bytes(sstable_version=sstable_version))
+
+    @classmethod
+    def load(cls, path: Path, *, mmap: bool = True, sstable_version: str = "na") -> Self:
+        """The filter in a ``Filter.db``: a view of its pages in memory, which processes share.
+
+        ``mmap=False`` is for a file that somebody may cut short or write over while the filter is
+        in use, which would end the process: it is read. :meth:`save` does neither.
+        """
+        opener = partial(cls.from_bytes, sstable_version=sstable_version)
+        return files.opened(path, opener, mapped=mmap)
 
     def might_contain(self, key: Key) -> bool:
         """False: the key was never added. True: it may have been."""
