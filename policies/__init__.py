@@ -3,7 +3,7 @@
 ::
 
     policy = policies.create("cuckoo", fpr=0.001)
-    block = policies.encode_block(policy, policy.create_filter(keys), num_keys=len(keys))
+    block = policies.encode_block(policy, policy.create_filter(keys))
     policies.open_block(block).might_contain(key)      # the block says which policy reads it
 
     levels = policies.load("lsm.toml", levels=7)       # levels[3] is the policy of level 3

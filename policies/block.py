@@ -26,7 +26,7 @@ from filters.columns import one_by_one
 from filters.errors import CorruptFilterError, UnsupportedVersionError
 from filters.fields import Fields
 from filters.hashing import MASK64, key_bytes
-from filters.header import immutable_view
+from filters.header import immutable_view, stated_num_keys
 from filters.sizing_parameters import checked_int
 from policies import registry
 from policies.builtin import FamilyPolicy, is_built_in
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from filters.hashing import Key
+    from filters.kernels.python.base import Filter
 
 MAGIC = b"LSMF"
 VERSION = 1
@@ -98,9 +99,37 @@ class EmptyReader:
         return False
 
 
-def encode_block(policy: FilterPolicy, filter: Buffer, *, num_keys: int) -> bytes:
-    """The block of a filter that this policy created of so many keys."""
-    return b"".join(block_parts(Identity.of(policy), immutable_view(filter), num_keys))
+def encode_block(
+    policy: FilterPolicy, filter: Buffer | Filter, num_keys: int | None = None
+) -> bytes:
+    """The block of a filter that this policy reads, or of its bytes.
+
+    A filter knows how many keys it has, and bytes of our own families say it; others have to come
+    with ``num_keys``. ValueError where that is another number than the filter's, or less than its
+    bytes say: it may be more there, as these count a key once that was given twice.
+    """
+    if hasattr(filter, "to_bytes") and hasattr(filter, "num_keys"):
+        view, known = immutable_view(filter.to_bytes()), filter.num_keys
+        number = _agreed(known, num_keys, most=known)
+    else:
+        view = immutable_view(filter)
+        known = stated_num_keys(view)
+        number = _agreed(known, num_keys, most=None if known else known)
+    return b"".join(block_parts(Identity.of(policy), view, number))
+
+
+def _agreed(known: int | None, given: int | None, most: int | None) -> int:
+    """The number of keys that is given, or else the one that a filter states."""
+    if given is None:
+        if known is None:
+            raise TypeError("this filter does not say how many keys it has: give num_keys=")
+        return known
+    checked_int("num_keys", given, 0, MASK64)
+    if given < (known or 0) or given > (MASK64 if most is None else most):
+        raise ValueError(
+            f"num_keys={given} contradicts the filter, which has {known} keys: leave num_keys out"
+        )
+    return given
 
 
 def block_parts(

@@ -16,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 import filters
 import policies
 from filters.errors import FilterError
-from filters.families import FAMILIES
+from filters.families import FAMILIES, every
 from policies import (
     CorruptBlockError,
     FilterPolicy,
@@ -508,9 +508,75 @@ class TestEncoding:
         with pytest.raises(ValueError, match="num_keys is out of range"):
             encode_block(policies.LevelDBPolicy(), b"x", num_keys=num_keys)
 
-    def test_a_count_that_is_none(self) -> None:
+    @pytest.mark.parametrize("num_keys", [True, 3.0, "3"])
+    def test_a_count_that_is_no_int(self, num_keys: Any) -> None:
         with pytest.raises(TypeError, match="num_keys is an int"):
-            encode_block(policies.LevelDBPolicy(), b"x", num_keys=None)  # type: ignore[arg-type]
+            encode_block(policies.LevelDBPolicy(), b"x", num_keys=num_keys)
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_filter_says_itself_how_many_keys_it_has(self, name: str) -> None:
+        policy = policies.create(name)
+        created = policy.create_filter(sorted(KEYS))
+        built = every()[name].filter_class(filters.KERNEL).build(sorted(KEYS))
+        built = built.collapse() if hasattr(built, "collapse") else built
+        assert describe_block(encode_block(policy, built)).num_keys == len(KEYS)
+        assert open_block(encode_block(policy, built)) == built
+        assert encode_block(policy, built, len(KEYS)) == encode_block(policy, built)
+        for wrong in (0, len(KEYS) - 1, len(KEYS) + 1):
+            with pytest.raises(ValueError, match=f"num_keys={wrong} contradicts .* has 20 keys"):
+                encode_block(policy, built, num_keys=wrong)
+        assert created is not None
+        if not every()[name].is_salted:
+            with pytest.raises(TypeError, match="does not say how many.*num_keys="):
+                encode_block(policy, created)
+            with pytest.raises(TypeError, match="does not say how many.*num_keys="):
+                encode_block(policy, type(built).from_bytes(created))
+            return
+        for data in (created, memoryview(created), bytearray(created)):
+            whole = encode_block(policy, data)
+            assert whole == encode_block(policy, data, num_keys=len(KEYS))
+            assert describe_block(whole).num_keys == len(KEYS)
+
+    @pytest.mark.parametrize("name", [name for name in NAMES if every()[name].is_salted])
+    def test_bytes_count_a_key_once_that_is_given_twice(self, name: str) -> None:
+        policy = policies.create(name)
+        created = policy.create_filter(sorted(KEYS * 2)) or b""
+        assert describe_block(encode_block(policy, created)).num_keys == len(KEYS)
+        twice = encode_block(policy, created, num_keys=2 * len(KEYS))
+        assert describe_block(twice).num_keys == 2 * len(KEYS)
+        empty = policy.create_filter([]) or b""
+        for data, wrong in ((created, 19), (created, 0), (empty, 1)):
+            with pytest.raises(ValueError, match=f"num_keys={wrong} contradicts"):
+                encode_block(policy, data, num_keys=wrong)
+
+    def test_a_filter_of_the_programs_own(self) -> None:
+        class Own:
+            num_keys: int | None = 3
+
+            def to_bytes(self) -> bytes:
+                return b"own"
+
+        own: Any = Own()
+        assert describe_block(encode_block(policies.LevelDBPolicy(), own)).num_keys == 3
+        own.num_keys = None
+        with pytest.raises(TypeError, match="does not say"):
+            encode_block(policies.LevelDBPolicy(), own)
+        assert describe_block(encode_block(policies.LevelDBPolicy(), own, num_keys=9)).num_keys == 9
+
+    @pytest.mark.parametrize("data", [b"LSFB", b"LSFB" + bytes(60), b"payload"])
+    def test_bytes_that_only_look_like_ours_say_nothing(self, data: bytes) -> None:
+        with pytest.raises(TypeError, match="does not say"):
+            encode_block(policies.LevelDBPolicy(), data)
+        assert (
+            describe_block(encode_block(policies.LevelDBPolicy(), data, num_keys=7)).num_keys == 7
+        )
+
+    def test_a_damaged_filter_says_nothing(self) -> None:
+        policy = policies.create("blocked")
+        data = bytearray(policy.create_filter(KEYS) or b"")
+        data[8] ^= 1
+        with pytest.raises(TypeError, match="does not say"):
+            encode_block(policy, data)
 
     def test_a_filter_that_is_no_bytes(self) -> None:
         with pytest.raises(TypeError, match="not str"):
