@@ -91,6 +91,8 @@ every_salted_digested_family = pytest.mark.parametrize("case", SALTED_DIGESTED_D
 every_growing_family = pytest.mark.parametrize("case", GROWING, ids=str)
 every_uniting_family = pytest.mark.parametrize("case", UNITING, ids=str)
 
+over_filling = pytest.mark.filterwarnings("ignore:a .* filter that was made for:UserWarning")
+
 
 def random_keys(rng: random.Random, count: int, length: int = 16) -> list[bytes]:
     """Distinct random keys."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.counting import STUCK
-from tests.filters.cases import positives, random_keys
+from tests.filters.cases import over_filling, positives, random_keys
 
 KEYS = [b"key%d" % i for i in range(300)]
 
@@ -48,6 +48,7 @@ def test_a_key_known_to_be_absent_is_not_removed(kernel: ModuleType) -> None:
     assert built.to_bytes() == before
 
 
+@over_filling
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=200))
 def test_adds_and_removes_keep_every_key_that_is_left(
     kernel: ModuleType, steps: list[tuple[bool, int]]
@@ -70,6 +71,7 @@ def test_adds_and_removes_keep_every_key_that_is_left(
         assert not any(counters(built))
 
 
+@over_filling
 def test_a_counter_that_reached_fifteen_stays(kernel: ModuleType) -> None:
     built = kernel.CountingBloomFilter.with_capacity(10)
     for _ in range(40):

@@ -25,7 +25,7 @@ from filters.kernels.python.chain import positions
 from filters.kernels.python.xor import build_shard as build_xor_shard
 from tests.effort import once
 from tests.filters import independent_reader
-from tests.filters.cases import class_of
+from tests.filters.cases import class_of, over_filling
 from tests.filters.independent_reader import RefusedError, UnknownVersionError
 from tests.worked_examples import example_bytes, example_titles, sections, table_rows
 
@@ -132,6 +132,7 @@ def test_both_agree_on_a_filter_that_has_lived(
     assert [reader.answer(key) for key in asked] == real.might_contain_many(asked)
 
 
+@over_filling
 def test_a_counting_filter_may_say_maybe_under_the_empty_flag(kernel: ModuleType) -> None:
     real = kernel.CountingBloomFilter.with_capacity(10)
     for _ in range(15):

@@ -19,6 +19,7 @@ from tests.filters.cases import (
     SALTED_DIGESTED_DEFAULTS,
     Case,
     every_salted_family,
+    over_filling,
     positives,
     random_keys,
 )
@@ -125,6 +126,7 @@ def test_a_rate_asked_for_is_a_ceiling_at_any_size(
     assert mean <= fpr * 1.002 + 4 * spread
 
 
+@over_filling
 @pytest.mark.parametrize(
     "case", [case for case in DEFAULTS if case.record.can_be_over_filled], ids=str
 )

@@ -12,7 +12,7 @@ import pytest
 from filters import occupancy, sizing
 from filters.families import FAMILIES
 from tests.effort import once
-from tests.filters.cases import Case, every_family, random_keys
+from tests.filters.cases import Case, every_family, over_filling, random_keys
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -99,6 +99,7 @@ def test_the_fill_of_an_empty_filter_tells_of_no_keys(kernel: ModuleType, case: 
     assert sizing.estimate_num_keys(case.build(kernel, [])) == 0
 
 
+@over_filling
 def test_a_full_filter_still_has_an_estimate(kernel: ModuleType) -> None:
     for name in ("ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter"):
         built = getattr(kernel, name).with_capacity(10)

@@ -42,6 +42,7 @@ from tests.filters.cases import (
     every_salted_family,
     needs_native,
     outcome,
+    over_filling,
     random_keys,
     twins,
 )
@@ -558,6 +559,7 @@ def test_add_many_keeps_what_came_before_the_key_that_finds_no_slot(rng: random.
         assert all(two.might_contain_many(keys[: two.num_keys]))
 
 
+@over_filling
 def test_a_counter_that_is_full_stays_full_in_both() -> None:
     for copies in (13, 14, 15, 16, 17):
         one, two = (
@@ -573,6 +575,7 @@ def test_a_counter_that_is_full_stays_full_in_both() -> None:
         assert taken[-1][1] is (copies >= 15)
 
 
+@over_filling
 @pytest.mark.parametrize(
     "name", ["ClassicBloomFilter", "BlockedBloomFilter", "CountingBloomFilter"]
 )

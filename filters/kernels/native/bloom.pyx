@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 
-from filters import unions
+from filters import over_filling, unions
 from filters.columns import one_by_one
 from filters.errors import GeometryMismatchError
 from filters.hashing import checked64
@@ -51,6 +51,8 @@ cdef class BloomFilter(GrowingFilter):
         self.own()
         cdef bint new = self._insert(&mixed, 1) == 0
         self._num_keys += new
+        if self._num_keys > self._most_keys:
+            self.over_filled()
         return new
 
     def union(self, *others):
@@ -137,6 +139,9 @@ cdef class BloomFilter(GrowingFilter):
         """Find out how many keys there are, once the payload is that of filters of so many."""
         self._num_keys = unions.added(counts)
         self._num_keys = self._keys_of_union(counts)
+        if self._num_keys > over_filling.limit_of_union(self._most_keys):
+            return self.over_filled()
+        self._most_keys = max(self._most_keys, self._num_keys)
         return 0
 
     def _keys_of_union(self, counts):
@@ -188,7 +193,11 @@ cdef class BitFilter(BloomFilter):
         cls, num_keys=None, *, like=None, bits_per_key=None, fpr=None, num_probes=None, seed=None,
         salt=None,
     ):
-        """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
+        """An empty filter sized for so many keys, or with another one's geometry, seed and salt.
+
+        A UserWarning tells once who adds more than that. A filter's bytes do not hold the number,
+        so one that was opened or unpickled tells nobody.
+        """
         return cls._with_capacity(
             num_keys, like, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
         )

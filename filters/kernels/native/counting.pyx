@@ -117,7 +117,11 @@ cdef class CountingBloomFilter(BloomFilter):
         cls, num_keys=None, *, like=None, counters_per_key=None, fpr=None, num_probes=None,
         seed=None, salt=None,
     ):
-        """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
+        """An empty filter sized for so many keys, or with another one's geometry, seed and salt.
+
+        A UserWarning tells once who adds more than that. A filter's bytes do not hold the number,
+        so one that was opened or unpickled tells nobody.
+        """
         return cls._with_capacity(
             num_keys, like, seed, salt, counters_per_key=counters_per_key, fpr=fpr,
             num_probes=num_probes,
@@ -130,6 +134,8 @@ cdef class CountingBloomFilter(BloomFilter):
         self.own()
         cdef bint new = self._insert(&mixed, 1) == 0
         self._num_keys += 1
+        if self._num_keys > self._most_keys:
+            self.over_filled()
         return new
 
     cdef int add_digests(self, uint64_t *digests, Py_ssize_t count) except -1:

@@ -1,17 +1,25 @@
 """What the filters share that keys are added to, and that never change their size."""
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memcpy, memset
 
+from filters import over_filling
 from filters.hashing import checked64
 from filters.kernels.native.base cimport SaltedFilter, add_all, unmade
 from filters.kernels.native.payload cimport Payload
 from filters.sizing_parameters import check_like, checked_capacity
 
 
+if UINT64_MAX != over_filling.UNLIMITED:
+    raise ImportError("filters/over_filling.py and its compiled kernel differ: compile it again")
+
+
 cdef class GrowingFilter(SaltedFilter):
     """A filter of fixed geometry, planned for a number of keys; these may be added later."""
+
+    def __cinit__(self):
+        self._capacity = self._most_keys = UINT64_MAX
 
     @classmethod
     def _planner(cls, **given):
@@ -25,10 +33,14 @@ cdef class GrowingFilter(SaltedFilter):
             check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
             other = like
             self.lay_out(other._geometry, other.door.digest_seed, other.salt, None)
-            return self
-        plan = cls._planner(**given)
-        geometry = plan(checked_capacity(num_keys))
-        self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
+            self._capacity = other._capacity
+        else:
+            plan = cls._planner(**given)
+            capacity = checked_capacity(num_keys)
+            geometry = plan(capacity)
+            self.lay_out(geometry, checked64("seed", seed), checked64("salt", salt), None)
+            self._capacity = capacity
+        self._most_keys = over_filling.limit(self.family, self._capacity)
         return self
 
     @classmethod
@@ -43,6 +55,8 @@ cdef class GrowingFilter(SaltedFilter):
     def add_many(self, keys, *, nulls="error"):
         """Add many keys; on an error those before it are in."""
         add_all(self, keys, nulls)
+        if self._num_keys > self._most_keys:
+            self.over_filled()
 
     def update(self, *iterables, nulls="error"):
         """Add the keys of each, as ``add_many`` does; on an error those before it are in."""
@@ -78,6 +92,13 @@ cdef class GrowingFilter(SaltedFilter):
     cdef int _copy_to(self, GrowingFilter copied) except -1:
         memcpy(copied.payload.data, self.payload.data, <size_t>self.payload.size)
         copied._num_keys = self._num_keys
+        copied._capacity, copied._most_keys = self._capacity, self._most_keys
+        return 0
+
+    cdef int over_filled(self) except -1:
+        """Tell whoever has just added keys that there are more than this filter was made for."""
+        self._most_keys = UINT64_MAX
+        over_filling.warn(self.family, self._capacity, self._num_keys)
         return 0
 
     cdef int lay_out(self, object geometry, uint64_t seed, uint64_t salt, object buffer) except -1:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from filters import unions
+from filters import over_filling, unions
 from filters.columns import one_by_one
 from filters.errors import GeometryMismatchError
 from filters.hashing import digest, mix
@@ -72,7 +72,9 @@ class BloomFilter(GrowingFilter):
 
     def add(self, key: Key) -> bool:
         """Add a key; True if the filter did not answer "maybe" to it before."""
-        return self._add(key)
+        new = self._add(key)
+        self._check_capacity()
+        return new
 
     def _add(self, key: Key) -> bool:
         new = self._insert(mix(digest(key, self._seed), self._salt))
@@ -116,6 +118,10 @@ class BloomFilter(GrowingFilter):
         """Find out how many keys there are, once the payload is that of filters of so many."""
         self._num_keys = unions.added(counts)
         self._num_keys = self._keys_of_union(counts)
+        if self._num_keys > over_filling.limit_of_union(self._most_keys):
+            self._check_capacity()
+        else:
+            self._most_keys = max(self._most_keys, self._num_keys)
 
     def _keys_of_union(self, counts: Sequence[int]) -> int:
         estimate = self.layout.count_from_fill(self.fill, self._geometry)
@@ -190,7 +196,11 @@ class BitFilter(BloomFilter):
         seed: int | None = None,
         salt: int | None = None,
     ) -> Self:
-        """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
+        """An empty filter sized for so many keys, or with another one's geometry, seed and salt.
+
+        A UserWarning tells once who adds more than that. A filter's bytes do not hold the number,
+        so one that was opened or unpickled tells nobody.
+        """
         return cls._with_capacity(
             num_keys, like, seed, salt, bits_per_key=bits_per_key, fpr=fpr, num_probes=num_probes
         )

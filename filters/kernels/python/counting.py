@@ -63,13 +63,19 @@ class CountingBloomFilter(BloomFilter):
         seed: int | None = None,
         salt: int | None = None,
     ) -> Self:
-        """An empty filter sized for so many keys, or with another one's geometry, seed and salt."""
+        """An empty filter sized for so many keys, or with another one's geometry, seed and salt.
+
+        A UserWarning tells once who adds more than that. A filter's bytes do not hold the number,
+        so one that was opened or unpickled tells nobody.
+        """
         given = {"counters_per_key": counters_per_key, "fpr": fpr, "num_probes": num_probes}
         return cls._with_capacity(num_keys, like, seed, salt, **given)
 
     def add(self, key: Key) -> bool:
         """Add one copy of a key; True if the filter did not answer "maybe" to it before."""
-        return self._add(key)
+        new = self._add(key)
+        self._check_capacity()
+        return new
 
     def _add(self, key: Key) -> bool:
         new = self._insert(mix(digest(key, self._seed), self._salt))

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+from filters import over_filling
 from filters.columns import one_by_one
 from filters.hashing import checked64
 from filters.header import Header
@@ -38,9 +39,11 @@ class Layout(Protocol):
 class GrowingFilter(SaltedFilter):
     """A filter of fixed geometry, planned for a number of keys; these may be added later."""
 
-    __slots__ = ("_geometry",)
+    __slots__ = ("_capacity", "_geometry", "_most_keys")
     layout: ClassVar[Layout]
     _geometry: Any
+    _capacity: int
+    _most_keys: int  # past which somebody is told; UNLIMITED once that is done
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class GrowingFilter(SaltedFilter):
             payload = bytearray(self.layout.payload_bytes(geometry))
         super().__init__(seed=seed, salt=salt, num_keys=num_keys, payload=payload)
         self._geometry = geometry
+        self._capacity = self._most_keys = over_filling.UNLIMITED
 
     @classmethod
     @abstractmethod
@@ -73,10 +77,16 @@ class GrowingFilter(SaltedFilter):
     ) -> Self:
         if like is not None:
             check_like(cls, like, num_keys=num_keys, seed=seed, salt=salt, **given)
-            return cls(like._geometry, seed=like._seed, salt=like._salt)
-        plan = cls._planner(**given)
-        geometry = plan(checked_capacity(num_keys))
-        return cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
+            self = cls(like._geometry, seed=like._seed, salt=like._salt)
+            self._capacity = like._capacity
+        else:
+            plan = cls._planner(**given)
+            capacity = checked_capacity(num_keys)
+            geometry = plan(capacity)
+            self = cls(geometry, seed=checked64("seed", seed), salt=checked64("salt", salt))
+            self._capacity = capacity
+        self._most_keys = over_filling.limit(self.family, self._capacity)
+        return self
 
     @classmethod
     def from_bytes(cls, buffer: Buffer) -> Self:
@@ -94,6 +104,7 @@ class GrowingFilter(SaltedFilter):
         """Add many keys; on an error those before it are in."""
         for key in one_by_one(keys, nulls):
             self._add(key)
+        self._check_capacity()
 
     def update(self, *iterables: Iterable[Key], nulls: Nulls = "error") -> None:
         """Add the keys of each, as ``add_many`` does; on an error those before it are in."""
@@ -106,14 +117,21 @@ class GrowingFilter(SaltedFilter):
 
     def copy(self) -> Self:
         """A filter of the same keys, size, seed and salt, which goes its own way."""
-        return type(self)(
+        copied = type(self)(
             self._geometry,
             seed=self._seed,
             salt=self._salt,
             num_keys=self._num_keys,
             payload=bytearray(self._payload),
         )
+        copied._capacity, copied._most_keys = self._capacity, self._most_keys
+        return copied
 
     @abstractmethod
     def _add(self, key: Key) -> bool | None:
         """Add a key, however many there are."""
+
+    def _check_capacity(self) -> None:
+        if self._num_keys > self._most_keys:
+            self._most_keys = over_filling.UNLIMITED
+            over_filling.warn(self.family, self._capacity, self._num_keys)
