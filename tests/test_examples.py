@@ -2,71 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-EXAMPLE = ROOT / "examples" / "acme-quotient"
+from tests.installed_example import EXAMPLES, ROOT, Environment, counts
 
-
-class Environment:
-    """A directory on the import path that looks as if the example were installed in it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.project: dict[str, Any] = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())
-
-    def install(self) -> None:
-        """Copy the modules that its pyproject.toml names, and write its metadata."""
-        project = self.project["project"]
-        for module in self.project["tool"]["setuptools"]["py-modules"]:
-            shutil.copy(EXAMPLE / f"{module}.py", self.path)
-        name = project["name"].replace("-", "_")
-        self.info = self.path / f"{name}-{project['version']}.dist-info"
-        self.info.mkdir()
-        lines = []
-        for group, entries in project["entry-points"].items():
-            lines += [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
-        (self.info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        (self.info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-        )
-
-    def uninstall(self) -> None:
-        """Remove the metadata and the modules."""
-        shutil.rmtree(self.info)
-        for module in self.project["tool"]["setuptools"]["py-modules"]:
-            (self.path / f"{module}.py").unlink()
-
-    def run(self, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-        """Python with these arguments, where this package and the example can be imported."""
-        paths = (self.path, ROOT)
-        return subprocess.run(
-            [sys.executable, "-B", *map(str, arguments)],
-            cwd=self.path,
-            env={
-                **{key: value for key, value in os.environ.items() if not key.startswith("LSM_")},
-                "PYTHONPATH": os.pathsep.join(map(str, paths)),
-                "PYTEST_ADDOPTS": "",
-                **env,
-            },
-            capture_output=True,
-            text=True,
-        )
-
-    def python(self, code: str, **env: str) -> list[str]:
-        """What a program prints, line by line."""
-        finished = self.run("-c", code, **env)
-        assert finished.returncode == 0, finished.stderr
-        return finished.stdout.splitlines()
+EXAMPLE = EXAMPLES / "acme-quotient"
 
 
 @pytest.fixture
@@ -74,7 +19,7 @@ def installed(tmp_path: Path) -> Environment:
     """The example, installed."""
     site = tmp_path / "site"
     site.mkdir()
-    environment = Environment(site)
+    environment = Environment(site, EXAMPLE)
     environment.install()
     return environment
 
@@ -84,19 +29,11 @@ def test_the_plugin_passes_its_own_tests(installed: Environment, tmp_path: Path)
     copy = tmp_path / "acme-quotient"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     (copy / "acme_quotient.py").unlink()  # what is installed is tested
-    finished = installed.run(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={copy}",
-        copy / "tests",
-    )  # fmt: skip
+    finished = installed.test(copy / "tests")
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    summary = re.fullmatch(r"(\d+) passed(?:, (\d+) skipped)? in .*", last_line(finished.stdout))
-    assert summary, finished.stdout
-    assert int(summary[1]) > 200
-    assert int(summary[2] or 0) < 10
-
-
-def last_line(text: str) -> str:
-    return text.strip().splitlines()[-1].strip("= ")
+    passed, skipped = counts(finished.stdout)
+    assert passed > 200
+    assert skipped < 10
 
 
 def test_its_own_tests_notice_a_policy_that_loses_keys(
