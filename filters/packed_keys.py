@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _OFFSET_FORMATS = frozenset("iIlLqQnN")
 _NATIVE_ORDER = "@=<" if sys.byteorder == "little" else "@=>!"
+
+
+class NumpyArray(Protocol):
+    """An array, which type checkers do not know to be a buffer before Python 3.12."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """Where its memory is, and how it is laid out."""
 
 
 class PackedKeys(Sequence[bytes]):
@@ -29,16 +37,22 @@ class PackedKeys(Sequence[bytes]):
 
     __slots__ = ("_count", "_data", "_offsets", "_width")
 
-    def __init__(self, data: Buffer, *, width: int | None = None, offsets: Buffer | None = None):
+    def __init__(
+        self,
+        data: Buffer | NumpyArray,
+        *,
+        width: int | None = None,
+        offsets: Buffer | NumpyArray | None = None,
+    ):
         if (width is None) == (offsets is None):
             raise TypeError("PackedKeys takes either width= or offsets=, and not both")
-        view = memoryview(data)
+        view = memoryview(cast("Buffer", data))
         _refuse_padding(view)
         self._data = _bytes_view(view)
         self._offsets: memoryview | None = None
         self._width = 0
         if offsets is not None:
-            self._offsets = _integers_view(offsets)
+            self._offsets = _integers_view(cast("Buffer", offsets))
             self._count = len(self._offsets) - 1
         else:
             self._width = _checked_width(width)

@@ -30,7 +30,7 @@ def read(data: memoryview) -> tuple[int, int]:
         raise CorruptFilterError("a Golomb-coded set claims 2**32 keys or more, and none has them")
     end = 1 + _WIDTHS[mark]
     number = int.from_bytes(data[1:end], "little")
-    if len(data) < end or write(number) != data[:end]:
+    if len(data) < end or write(number) != data[:end].tobytes():
         raise CorruptFilterError(
             f"a Golomb-coded set's number of keys is cut short, or not in its shortest form: "
             f"{data[:end].tobytes().hex()}"

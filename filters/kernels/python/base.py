@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.files import Path
     from filters.hashing import Key
+    from filters.packed_keys import NumpyArray
 
-    Out = TypeVar("Out", bound=Buffer)
+    Out = TypeVar("Out", bound=Buffer | NumpyArray)
 
 
 class Filter(ABC):

@@ -18,6 +18,7 @@ from filters.sizing_parameters import SizingParameter
 if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class Geometry(Protocol):
@@ -57,7 +58,9 @@ class BloomFilter(GrowingFilter):
         return lambda num_keys: cls.layout.plan(num_keys, sizing, num_probes)
 
     @classmethod
-    def _build(cls, keys: Iterable[Key], seed: int | None, salt: int | None, **given: Any) -> Self:
+    def _build(
+        cls, keys: Iterable[Key] | Digests, seed: int | None, salt: int | None, **given: Any
+    ) -> Self:
         plan = cls._planner(**given)
         mixed, seed, salt = salted(keys, seed, salt)
         self = cls(plan(len(mixed)), seed=seed, salt=salt)
@@ -165,7 +168,7 @@ class BitFilter(BloomFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,

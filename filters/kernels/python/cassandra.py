@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.files import Path
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class CassandraBloomFilter(ForeignFilter):
@@ -48,7 +49,7 @@ class CassandraBloomFilter(ForeignFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         fp_chance: float | None = None,
         expected_keys: int | None = None,

@@ -16,6 +16,7 @@ from filters.kernels.python.classic import ClassicBloomFilter
 if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class CountingBloomFilter(BloomFilter):
@@ -32,7 +33,7 @@ class CountingBloomFilter(BloomFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         counters_per_key: float | None = None,
         fpr: float | None = None,

@@ -17,6 +17,7 @@ from filters.kernels.python.growing import GrowingFilter, Layout
 if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 # Knuth's 64-bit linear congruential generator (MMIX): which slot an eviction empties. It starts
 # from the key's own salted digest, so that a table depends on its keys and salt alone.
@@ -55,7 +56,7 @@ class CuckooFilter(GrowingFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         fingerprint_bits: int | None = None,
         bits_per_key: float | None = None,

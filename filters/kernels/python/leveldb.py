@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class LevelDBBloomFilter(ForeignFilter):
@@ -43,7 +44,7 @@ class LevelDBBloomFilter(ForeignFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class Layout(Protocol):
@@ -71,7 +72,7 @@ class PeeledFilter(SaltedFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         fingerprint_bits: int | None = None,
         bits_per_key: float | None = None,

@@ -17,6 +17,7 @@ from filters.sizing_parameters import SizingParameter
 if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class RocksDBRibbonFilter(RocksDBFilter):
@@ -32,7 +33,7 @@ class RocksDBRibbonFilter(RocksDBFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,

@@ -15,6 +15,7 @@ from filters.kernels.python.rocksdb_filter import RocksDBFilter
 if TYPE_CHECKING:
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class RocksDBBloomFilter(RocksDBFilter):
@@ -30,7 +31,7 @@ class RocksDBBloomFilter(RocksDBFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         bits_per_key: float | None = None,
         fpr: float | None = None,

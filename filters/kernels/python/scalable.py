@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from filters.columns import Nulls
     from filters.hashing import Key
+    from filters.kernels.python.digests import Digests
 
 
 class ScalableBloomFilter(SeededFilter):
@@ -44,7 +45,7 @@ class ScalableBloomFilter(SeededFilter):
     @classmethod
     def build(
         cls,
-        keys: Iterable[Key],
+        keys: Iterable[Key] | Digests,
         *,
         fpr: float | None = None,
         tightening: float | None = None,
