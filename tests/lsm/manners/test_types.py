@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,32 +12,15 @@ import lsm
 import lsm.aio
 from tests.effort import by_effort
 from tests.lsm.manners import typical_use
+from tests.typical import checkers
+from tests.typical.members import members
 
-ROOT = Path(__file__).parents[3]
 VERSIONS = by_effort(("3.11",), ("3.11", "3.12"), ("3.11", "3.12", "3.13", "3.14"))
 
 
 def test_typical_use_runs(tmp_path: Path) -> None:
     assert typical_use.use(tmp_path / "db") == 2
     asyncio.run(typical_use.waiting(tmp_path / "db"))
-
-
-def checked(program: str, tmp_path: Path, version: str) -> subprocess.CompletedProcess[str]:
-    """What mypy says of a program that is nowhere near the package's own settings."""
-    source = tmp_path / "program.py"
-    source.write_text(program)
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-error-summary"),
-            *("--python-version", version, "--follow-imports=silent"),
-            *("--cache-dir", str(tmp_path / "cache"), str(source)),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(ROOT)},
-        check=False,
-    )
 
 
 WRONG = """
@@ -60,11 +40,11 @@ def f(db: lsm.DB) -> None:
 def test_typical_use_has_no_error_and_no_any(tmp_path: Path, version: str) -> None:
     """Every ``assert_type`` in it is an error where anything else, as Any, is found."""
     pytest.importorskip("mypy")
-    found = checked(Path(typical_use.__file__).read_text(), tmp_path, version)
-    assert (found.stdout, found.stderr, found.returncode) == ("", "", 0)
-    wrong = checked(WRONG, tmp_path, version)
-    lines = [line for line in wrong.stdout.splitlines() if ": error:" in line]
-    assert [int(line.split(":")[1]) for line in lines] == [4, 6, 7, 8], wrong.stdout
+    assert checkers.mypy(*checkers.copied([typical_use], tmp_path), version=version) == ""
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(WRONG)
+    told = checkers.mypy(wrong, version=version)
+    assert checkers.mypy_lines(told) == [4, 6, 7, 8], told
 
 
 PUBLIC = [
@@ -76,13 +56,6 @@ PUBLIC = [
 KERNEL_CLASSES = [
     *(cls for public in PUBLIC for cls in public.__mro__ if cls.__module__.startswith("lsm.")),
 ]
-
-
-def members(cls: type) -> list[str]:
-    """The names of what can be called on an instance, protocols of Python's included."""
-    own = [name for name in vars(cls) if callable(getattr(cls, name)) or name == "__init__"]
-    hidden = {"__class__", "__reduce_cython__", "__setstate_cython__", "__setstate__"}
-    return [name for name in own if name not in hidden]
 
 
 @pytest.mark.parametrize("cls", dict.fromkeys(KERNEL_CLASSES), ids=lambda cls: cls.__qualname__)
