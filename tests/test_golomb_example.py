@@ -63,6 +63,19 @@ def test_a_database_has_its_filters(installed: Environment) -> None:
     assert finished == ["True", "3000", "0", "{'bip158.golomb'} 3000"]
 
 
+def test_without_numpy_it_makes_the_same_bytes(installed: Environment) -> None:
+    code = """
+import golomb_coded_set, sys
+keys = [b"key%d" % number for number in range(1000)]
+policy = golomb_coded_set.GolombPolicy().with_seed(7)
+print(policy.create_filter(keys).hex(), "golomb_coded_set.lanes" in sys.modules)
+"""
+    [with_it] = installed.python(code)
+    [without] = installed.python(f"import sys; sys.modules['numpy'] = None\n{code}")
+    assert with_it.endswith(" True")
+    assert without == with_it.removesuffix("True") + "False"
+
+
 def test_the_command_and_the_benchmark_know_it(installed: Environment) -> None:
     listed = installed.run("-m", "lsm", "policies", "--json")
     assert listed.returncode == 0, listed.stderr
