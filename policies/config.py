@@ -50,12 +50,10 @@ class Choice:
 
     policy: FilterPolicy
     layout: str = DEFAULT_LAYOUT
-    partition_blocks: int | None = attrs.field()
+    partition_blocks: int | None = attrs.field(
+        default=attrs.Factory(lambda self: usual_partition_blocks(self.layout), takes_self=True)
+    )
     prefixes: Prefixes | None = None
-
-    @partition_blocks.default
-    def _usual_partition_blocks(self) -> int | None:
-        return usual_partition_blocks(self.layout)
 
     def __attrs_post_init__(self) -> None:
         """Refuse what is no policy, and a layout that the policy has no form for."""

@@ -77,14 +77,12 @@ class BudgetRule:
     families: tuple[str, ...] = ()
     heat: bool = True
     layout: str = DEFAULT_LAYOUT
-    partition_blocks: int | None = attrs.field()
+    partition_blocks: int | None = attrs.field(
+        default=attrs.Factory(lambda self: usual_partition_blocks(self.layout), takes_self=True)
+    )
     seed: int | None = attrs.field(default=None, eq=False, repr=False)
     _models: tuple[CostModel, ...] = attrs.field(init=False, eq=False, repr=False)
     _classes: tuple[type[FilterPolicy], ...] = attrs.field(init=False, eq=False, repr=False)
-
-    @partition_blocks.default
-    def _usual_partition_blocks(self) -> int | None:
-        return usual_partition_blocks(self.layout)
 
     def __attrs_post_init__(self) -> None:
         """Check all of it, and round what would not be written down exactly."""

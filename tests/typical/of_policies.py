@@ -24,6 +24,9 @@ from policies import (
     Recommendation,
     VerifiedBuilder,
 )
+from policies.budget import Budget
+from policies.config import Choice
+from policies.rule import BudgetRule
 
 
 @attrs.frozen
@@ -173,7 +176,9 @@ def choosing(path: Path) -> None:
     assert_type(levels[3], FilterPolicy)
     assert_type([policy.name for policy in levels], list[str])
     assert_type(LevelPolicies.by_budget("10 bits/key", families=["blocked"]), LevelPolicies)
+    assert_type(LevelPolicies.of_rule(BudgetRule(Budget.parse("1 MiB"))), LevelPolicies)
     assert_type(LevelPolicies.uniform(BitmapPolicy()), LevelPolicies)
+    assert_type(LevelPolicies((Choice(BlockedPolicy()),)), LevelPolicies)
     best, *others = policies.recommend(1_000_000, fpr=0.001, lookups=100)
     assert_type(best, Recommendation)
     assert_type(others, list[Recommendation])
