@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import assert_type
 
 import numpy as np
@@ -94,6 +95,35 @@ def storing(f: CuckooFilter) -> bytes:
     return data
 
 
+def as_sets(first: ClassicBloomFilter, second: ClassicBloomFilter) -> ClassicBloomFilter:
+    """What Python has for sets."""
+    assert_type("key" in first, bool)
+    assert_type(b"key" not in first, bool)
+    assert_type(bytes(first), bytes)
+    assert_type(first.copy(), ClassicBloomFilter)
+    first.update(["a", "b"], [b"c"], {"d": 1})
+    assert_type(first | second, ClassicBloomFilter)
+    first |= second
+    assert_type(first, ClassicBloomFilter)
+    assert_type(first.union(second, second.copy()), ClassicBloomFilter)
+    second.clear()
+    return first
+
+
+def saving(f: CuckooFilter, path: Path) -> None:
+    """Files, mapped and read."""
+    f.save(path)
+    assert_type(CuckooFilter.load(path), CuckooFilter)
+    assert_type(CuckooFilter.load(str(path), mmap=False), CuckooFilter)
+    opened = filters.load(path)
+    assert_type(opened.family, str)
+    assert_type(opened.might_contain_many(["key", b"key"]), list[bool])
+    assert_type(opened.num_keys, int | None)
+    assert_type(filters.load(f.to_bytes()).expected_fpr, float)
+    if isinstance(opened, CuckooFilter):
+        assert_type(opened.remove("key"), bool)
+
+
 def ranges(keys: list[bytes]) -> None:
     """Filters that answer for ranges."""
     for f in (SurfFilter.build(keys), GrafiteFilter.build([key[:8] for key in keys])):
@@ -109,7 +139,7 @@ def sized(filter: ClassicBloomFilter) -> None:
     assert_type(sizing.estimate_num_keys(filter), float)
 
 
-def use() -> int:
+def use(path: Path) -> int:
     """All of it."""
     urls = [f"https://example.org/{number}" for number in range(100)]
     rows = [url.encode() for url in urls]
@@ -120,6 +150,9 @@ def use() -> int:
     found = asking(blocked, urls, into) + asking(cuckoo, urls, into)
     growing(iter(urls))
     storing(cuckoo)
+    saving(cuckoo, path)
+    empty = ClassicBloomFilter.with_capacity(100)
+    as_sets(empty.copy(), empty)
     ranges(rows)
     sized(ClassicBloomFilter.build(rows))
     return found

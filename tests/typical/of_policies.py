@@ -171,6 +171,10 @@ def choosing(path: Path) -> None:
     assert BlockedPolicy(bits_per_key=12) != CuckooPolicy(fpr=0.001)
     created = BlockedPolicy().create_filter([b"key"])
     assert_type(created, bytes | None)
+    built = CuckooPolicy().build([b"key"])
+    if created is not None and built is not None:
+        assert_type(policies.encode_block(BlockedPolicy(), created), bytes)
+        assert_type(policies.encode_block(CuckooPolicy(), built), bytes)
     levels = policies.load(path, levels=5)
     assert_type(levels, LevelPolicies)
     assert_type(levels[3], FilterPolicy)

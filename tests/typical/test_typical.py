@@ -27,16 +27,18 @@ def f(one: filters.BlockedBloomFilter, reader: policies.FilterReader) -> None:
     reader.might_contain_many("key")
     policies.create("blocked").bits_per_key
     policies.encode_block(policies.BlockedPolicy(), None, num_keys=1)
+    filters.ClassicBloomFilter.build([b"key"]) | one
+    filters.load(b"LSMF").add(b"key")
 class Lacking(policies.FilterPolicy):
     name = "typical.lacking"
 Lacking()
 """
-LINES = [4, 5, 6, 7, 8, 9, 10, 11, 14]
+LINES = [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16]
 
 
 def test_typical_use_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies.registry._REGISTRY, "_registered", {})
-    assert of_filters.use() == 200
+    assert of_filters.use(tmp_path / "of.filter") == 200
     assert of_policies.use(tmp_path / "lsm.toml") == 400
 
 
