@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from filters.kernels.python.base import Filter
 
-FRAMED_ABOVE = {b"LSMF": "policies.block:open_block"}
+FRAMED_ABOVE = {b"LSMF": "policies.block:load_filter"}
 """What the floors above put around filters, by its magic, and what opens it there.
 
 Imported when such bytes come, and by name alone: nothing down here knows what is in them.

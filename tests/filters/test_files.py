@@ -294,6 +294,18 @@ def test_any_filter_is_opened_out_of_a_block(case: Case, tmp_path: Path) -> None
         assert opened.family in every()
 
 
+@every_family_of_both_kinds
+def test_a_block_of_no_keys_holds_a_filter_all_the_same(case: Case) -> None:
+    if not case.record.policy:
+        return
+    policy = policies.create(case.record.policy_class().name)
+    for data in (policy.create_filter([]), b""):
+        assert data is not None
+        opened = filters.load(policies.encode_block(policy, data, num_keys=0))
+        assert opened.family == policy.open(policy.create_filter(KEYS)).family
+        assert not any(key in opened for key in KEYS)
+
+
 @pytest.mark.parametrize("family", [name for name in every() if not every()[name].is_salted])
 def test_bytes_of_other_engines_are_refused_with_the_way_to_open_them(
     family: str, tmp_path: Path
@@ -346,7 +358,7 @@ def test_what_is_neither_bytes_nor_a_path_is_refused(wrong: Any) -> None:
 
 
 def test_the_table_of_frames_is_that_of_the_floor_above() -> None:
-    assert opening.FRAMED_ABOVE == {block.MAGIC: "policies.block:open_block"}
+    assert opening.FRAMED_ABOVE == {block.MAGIC: "policies.block:load_filter"}
 
 
 LOADED = """
