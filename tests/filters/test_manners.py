@@ -9,6 +9,7 @@ import random
 from types import ModuleType
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,6 +156,13 @@ def test_update_keeps_what_came_before_a_wrong_key(
 # ---- unions ----
 
 
+def claiming(made: Any, num_keys: int) -> Any:
+    """The same filter in bytes that claim so many keys."""
+    fields, payload = header.unpack(made.to_bytes(), made.family)
+    changed = attrs.evolve(fields, num_keys=num_keys)
+    return type(made).from_bytes(header.pack(changed, payload))
+
+
 def payload_of(made: Any) -> bytes:
     return bytes(header.unpack(made.to_bytes(), made.family)[1])
 
@@ -288,13 +296,19 @@ def test_what_is_no_such_filter_is_refused(kernel: ModuleType, case: Case) -> No
 
 @every_uniting_family
 def test_a_union_claims_no_more_keys_than_there_may_be(kernel: ModuleType, case: Case) -> None:
-    cls, made = case.cls(kernel), grown(kernel, case, KEYS)
-    payload = payload_of(made)
-    fields = header.unpack(made.to_bytes(), case.family)[0]
-    head = header.Header(
-        case.family, fields.parameter, fields.size, header.MAX_KEYS, fields.seed, fields.salt
-    )
-    most = cls.from_bytes(header.pack(head, payload))
+    most = claiming(grown(kernel, case, KEYS), header.MAX_KEYS)
     united = most.union(*[most] * 40)
     assert united.num_keys == header.MAX_KEYS
-    assert cls.from_bytes(united.to_bytes()) == united
+    assert case.cls(kernel).from_bytes(united.to_bytes()) == united
+
+
+@every_uniting_family
+def test_a_union_has_no_fewer_keys_than_any_of_its_parts(kernel: ModuleType, case: Case) -> None:
+    """Whatever it looks like: bits may coincide, and bytes may claim anything."""
+    made = grown(kernel, case, KEYS)
+    parts = [claiming(made, 7), claiming(made, 5000), claiming(made, 60)]
+    united = {first.union(*rest).to_bytes() for first, *rest in itertools.permutations(parts)}
+    assert len(united) == 1
+    assert case.cls(kernel).from_bytes(united.pop()).num_keys in (5000, 5067)
+    few = claiming(made, 1)
+    assert few.union(few).num_keys == 2
