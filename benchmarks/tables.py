@@ -3,7 +3,8 @@
 Each stands between two comments, ``<!-- families: name -->`` and ``<!-- end -->``; all else on the
 pages is written by hand. Messages that list all policies are brought up to date where they stand.
 What was measured of levels stands behind ``<!-- measured: name -->``, from the published record,
-and the table of metrics behind ``<!-- metrics: all -->``, from their catalogue.
+and the table of metrics behind ``<!-- metrics: all -->``, from their catalogue. The programs of the
+cookbook stand behind ``<!-- program: name -->``, as their files have them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ EXAMPLE = "examples/lsm.toml"
 RECORD = ROOT / "docs" / "results"
 LITTLE_MEMORY, RANGES = RECORD / "little-memory.json", RECORD / "ranges.json"
 COLD_OPEN = RECORD / "cold-open.json"
+PROGRAMS = sorted((ROOT / "docs" / "cookbook").glob("*.py"))
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
 ENGINE = RECORD / "engine.json"
@@ -177,6 +179,11 @@ def all_metrics() -> str:
     )
 
 
+def program(path: Path) -> str:
+    """A program of the cookbook, whole."""
+    return f"\n```python\n{path.read_text(encoding='utf-8')}```\n"
+
+
 def numbers() -> str:
     """What byte 4 of a filter says."""
     named = {number: name for name, number in header.FAMILY_IDS.items()}
@@ -233,6 +240,11 @@ def _measured(page: str, name: str, text: Callable[[], str]) -> Place:
     return Place(page, f"<!-- measured: {name} -->", "<!-- end -->", text)
 
 
+def _program(path: Path) -> Place:
+    begin = f"<!-- program: {path.stem} -->"
+    return Place("docs/cookbook.md", begin, "<!-- end -->", partial(program, path))
+
+
 PLACES = (
     _marked("README.md", "at a glance", at_a_glance),
     _marked("docs/families.md", "compared", compared),
@@ -263,6 +275,7 @@ PLACES = (
     _of_levels("docs/benchmarks.md", "little memory", little_memory.documented, LITTLE_MEMORY),
     _of_levels("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
     _of_levels("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
+    *map(_program, PROGRAMS),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)

@@ -102,7 +102,8 @@ def test_the_configuration_loads(tmp_path: Path) -> None:
 def test_the_tables_of_families_are_those_of_their_records(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert text == tables.written(page), "run: python -m benchmarks.tables"
-    assert len(re.findall("<!-- (families|measured|metrics): ", text)) == text.count("<!-- end -->")
+    begun = re.findall("<!-- (families|measured|metrics|program): ", text)
+    assert len(begun) == text.count("<!-- end -->")
 
 
 def test_a_page_without_a_place_for_its_table_is_told() -> None:
@@ -247,6 +248,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert there.exists(), f"{page.name}: {target}"
         if anchor:
             assert anchor in anchors(there), f"{page.name}: {target}#{anchor}"
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\]\(([a-z-]+\.md)", index))
+    there = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert named == there - {"README.md"}
 
 
 def test_the_c_door_page_states_the_struct_of_the_header(tmp_path: Path) -> None:
