@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, overload
 
 from filters.arrow_structs import ARRAY, SCHEMA, ArrowArray, ArrowSchema, in_capsule
@@ -12,12 +12,13 @@ _NULLABLE = 2
 _DIGITS = bytes.maketrans(b"\0\1", b"01")
 
 
-class AnswerColumn(Sequence[bool | None]):
+class AnswerColumn:
     """Answers in the order of the keys: False is certain, True means "maybe", None is for a null.
 
     It is an Arrow array of booleans for whatever takes one through the PyCapsule interface, such as
     ``pyarrow.array(answers)`` and ``polars.Series(answers)``, and ``numpy.asarray(answers)`` views
-    it as an array of bool, in which nulls are False.
+    it as an array of bool, in which nulls are False. It is no
+    ``Sequence`` to ``isinstance``: Polars goes through these one by one, before it looks for Arrow.
     """
 
     __slots__ = ("_answers", "_present")
@@ -39,6 +40,9 @@ class AnswerColumn(Sequence[bool | None]):
             return [self[i] for i in range(*index.indices(len(self)))]
         answer = self._answers[index] == 1
         return answer if self._present is None or self._present[index] else None
+
+    def __iter__(self) -> Iterator[bool | None]:
+        return (self[index] for index in range(len(self)))
 
     def __repr__(self) -> str:
         return f"<AnswerColumn: {self._answers.count(1)} of {len(self)} maybe>"

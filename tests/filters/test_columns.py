@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import filters
 from filters import PackedKeys, arrow_structs, kernels
+from filters.answer_column import AnswerColumn
 from filters.columns import one_by_one
 from tests.effort import examples
 from tests.filters.arrow_producer import Producer
@@ -638,6 +640,16 @@ def test_polars_series_are_columns(kernel: ModuleType) -> None:
     assert list(one_by_one(numbers)) == [b"\1\0", b"\2\0"]
     answers = pl.Series(built.might_contain_many(pl.Series(VALUES), "arrow"))
     assert answers.to_list() == [True] * len(VALUES)
+
+
+def test_polars_takes_answers_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    pl = pytest.importorskip("polars")
+    built = filters.BlockedBloomFilter.build(["a"])
+    answers = built.might_contain_many(["a", None], "arrow", nulls="skip")
+    monkeypatch.delattr(AnswerColumn, "__iter__")
+    monkeypatch.delattr(AnswerColumn, "__getitem__")
+    taken = pl.Series(answers)
+    assert (taken.dtype, taken.to_list()) == (pl.Boolean, [True, None])
 
 
 def test_pandas_series_are_columns(kernel: ModuleType) -> None:
