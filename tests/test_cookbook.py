@@ -83,6 +83,28 @@ def test_programs_notice_filters_that_lose_keys(path: Path, tmp_path: Path) -> N
     assert finished.stderr.splitlines()[-1] == "AssertionError"
 
 
+CLUSTER = """
+import dask_partitions
+from distributed import Client
+
+if __name__ == "__main__":
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address=None):
+        dask_partitions.main(20_000)
+"""
+
+
+@effort("full")
+@pytest.mark.no_cover
+def test_a_cluster_runs_the_program_of_dask(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    path = tmp_path / "cluster.py"
+    path.write_text(CLUSTER)
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "docs" / "cookbook")))
+    finished = run(path, PYTHONPATH=paths)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith("4 partitions; ")
+
+
 def test_the_page_has_every_program() -> None:
     """Their text is compared where all pages are: ``test_docs.py``."""
     page = PAGE.read_text(encoding="utf-8")
