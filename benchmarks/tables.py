@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 
 from benchmarks import choosing, placing
+from benchmarks.cookbook import table as cookbook_table
 from benchmarks.engine import shown as engine_shown
 from benchmarks.engine.targets import MANY
 from benchmarks.kernels import shown as kernels_shown
@@ -40,6 +41,7 @@ EXAMPLE = "examples/lsm.toml"
 RECORD = ROOT / "docs" / "results"
 LITTLE_MEMORY, RANGES = RECORD / "little-memory.json", RECORD / "ranges.json"
 COLD_OPEN = RECORD / "cold-open.json"
+COOKBOOK = RECORD / "cookbook.json"
 PROGRAMS = sorted((ROOT / "docs" / "cookbook").glob("*.py"))
 WIDTH = 100
 SIZES = (0.01, 0.001)  # the rates at which families are compared
@@ -184,6 +186,11 @@ def program(path: Path) -> str:
     return f"\n```python\n{path.read_text(encoding='utf-8')}```\n"
 
 
+def cookbook() -> str:
+    """What the programs of the cookbook take, beside the alternatives."""
+    return "\n\n" + "\n".join(cookbook_table.documented(Record.read(COOKBOOK))) + "\n\n"
+
+
 def numbers() -> str:
     """What byte 4 of a filter says."""
     named = {number: name for name, number in header.FAMILY_IDS.items()}
@@ -276,6 +283,7 @@ PLACES = (
     _of_levels("docs/benchmarks.md", "ranges", ranges.documented, RANGES),
     _of_levels("docs/benchmarks.md", "cold open", cold.documented, COLD_OPEN),
     *map(_program, PROGRAMS),
+    Place("docs/cookbook.md", "<!-- measured: cookbook -->", "<!-- end -->", cookbook),
     *(
         _marked("docs/c-door.md", f"digests of kind {number}", partial(asked_by, kind))
         for number, kind in enumerate(KINDS)
