@@ -222,9 +222,8 @@ def _of_dictionary(owned: Owned, part: _Slice, form: Form) -> tuple[Chunk, bytes
     width = array(code).itemsize
     codes = _buffer(part, 1, part.offset * width, part.length * width).cast(code)
     present, known = _present(part), _present(its)
-    if (
-        known is not None
-    ):  # a row of a null is one; a row of no value at all is told when it is read
+    if known is not None:
+        # A row of a null is one; a row of no value at all is told when it is read.
         rows = zip(present or b"\1" * part.length, codes, strict=True)
         present = bytes(there and known[i] if 0 <= i < len(known) else there for there, i in rows)
     return Chunk(_values(its, form.values), present, codes, owned), present

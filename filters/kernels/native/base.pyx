@@ -170,7 +170,7 @@ cdef class Filter:
         return self.copy()
 
     def __lsm_probe__(self):
-        """The C door: a capsule ``lsm.probe.v1`` for compiled code, see ``docs/c-door.md``."""
+        """The C API: a capsule ``lsm.probe.v1`` for compiled code, see ``docs/c-door.md``."""
         capsule = PyCapsule_New(&self.door, "lsm.probe.v1", close_door)
         PyCapsule_SetContext(capsule, <void *>self)
         Py_INCREF(self)
