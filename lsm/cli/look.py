@@ -84,7 +84,8 @@ def filters(path: str, tables: bool, as_json: bool) -> None:
         _show_carried(levels)
     drifted = sum(len(level.drifted) for level in levels)
     if drifted:
-        output.line(f"{drifted} tables have others than they are to have: see lsm refilter")
+        behind = output.counted(drifted, "table")
+        output.line(f"{behind} without the filter that is to be there: see lsm refilter")
 
 
 def _show_configured(levels: Sequence[LevelFilters]) -> None:

@@ -58,6 +58,23 @@ def test_filters(run: Run, tree: Path) -> None:
                 for line in by_table.splitlines()
             )
     assert max(map(len, (text + by_table).splitlines())) <= 80
+    assert "without the filter" not in text
+
+
+def test_filters_says_how_many_tables_are_behind(run: Run, tree: Path) -> None:
+    with lsm.DB(tree, filter_policy=policies.create("blocked")) as db:
+        count = sum(level.tables for level in db.stats().levels)
+        assert count == 2
+    text = run("filters", tree).stdout
+    assert "\n2 tables without the filter that is to be there: see lsm refilter\n" in text
+    with lsm.DB(tree) as db:
+        db.compact_range(force=True)
+        db.put(b"key:000000", b"newest")
+        db.flush()
+    with lsm.DB(tree, filter_policy=policies.create("cuckoo")) as db:
+        db.refilter(levels=[level.level for level in db.stats().levels if level.tables][:1])
+    text = run("filters", tree).stdout
+    assert "\n1 table without the filter that is to be there: see lsm refilter\n" in text
 
 
 def test_explain(run: Run, tree: Path) -> None:
