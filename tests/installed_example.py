@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -22,6 +22,15 @@ class Environment:
         self.path = path
         self.example = example
         self.project: dict[str, Any] = tomllib.loads((example / "pyproject.toml").read_text())
+
+    @classmethod
+    def begun(cls, directory: Path, example: Path) -> Self:
+        """A new one within a directory, with the example installed."""
+        site = directory / "site"
+        site.mkdir()
+        environment = cls(site, example)
+        environment.install()
+        return environment
 
     @property
     def modules(self) -> list[str]:

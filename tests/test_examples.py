@@ -17,11 +17,7 @@ EXAMPLE = EXAMPLES / "acme-quotient"
 @pytest.fixture
 def installed(tmp_path: Path) -> Environment:
     """The example, installed."""
-    site = tmp_path / "site"
-    site.mkdir()
-    environment = Environment(site, EXAMPLE)
-    environment.install()
-    return environment
+    return Environment.begun(tmp_path, EXAMPLE)
 
 
 def test_the_plugin_passes_its_own_tests(installed: Environment, tmp_path: Path) -> None:

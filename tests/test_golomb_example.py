@@ -20,11 +20,7 @@ CONFIGURATION = '[filters]\npolicy = "bip158.golomb"\nm = 1000\n'
 @pytest.fixture
 def installed(tmp_path: Path) -> Environment:
     """The example, installed."""
-    site = tmp_path / "site"
-    site.mkdir()
-    environment = Environment(site, EXAMPLE)
-    environment.install()
-    return environment
+    return Environment.begun(tmp_path, EXAMPLE)
 
 
 @pytest.mark.no_cover
